@@ -13,17 +13,22 @@ NODE := .ci/tools/with-node.sh
 FRONTEND_SOURCES := $(shell find frontend/src frontend/public frontend/index.html frontend/vite.config.ts frontend/scripts frontend/tsconfig.json \
 	frontend/postcss.config.cjs -type f 2>/dev/null)
 BENCHMARKS := $(filter-out _% training tracking learning reached chaos,$(basename $(notdir $(wildcard benchmarks/*.py))))
+# Marks of the tests of `make test` and `make test-all`.
+WHOLE := not slow and not gpu
+SHORT := $(WHOLE) and not extended
 
 export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
 
-.PHONY: help demo up install test test-slow acceptance check bench bench-peers chaos learning reference format clean
+.PHONY: help demo up install test test-all test-durations test-slow acceptance check bench bench-peers chaos learning reference format clean
 
 help:
 	@echo "make demo        three seeds of DQN on CartPole through the whole of Palestra; stops by itself"
 	@echo "make up          serves on http://127.0.0.1:8080 until Ctrl-C; data lies in .palestra"
 	@echo "make install     what 'make up' needs, without starting it"
-	@echo "make test        all tests: backend, frontend, browser"
-	@echo "make test-slow   long trainings and soaks"
+	@echo "make test        backend, frontend, browser (TEST='-k word' for some of them)"
+	@echo "make test-all    these, and what they leave out: PostgreSQL where nothing depends on it, documents, long faults"
+	@echo "make test-durations  make test, and fails where a test takes too long; the durations stay in test-results"
+	@echo "make test-slow   trainings of hours and soaks"
 	@echo "make acceptance  the 197 rows of the five seed documents, a tick per row"
 	@echo "make reference   writes docs/definition.md anew, from the schema"
 	@echo "make check       formatters, linters, types, import rules"
@@ -41,7 +46,14 @@ up: $(STAMPS)/run $(STAMPS)/frontend
 install: $(STAMPS)/run $(STAMPS)/frontend
 
 test: $(STAMPS)/dev $(STAMPS)/frontend $(STAMPS)/chromium
-	@.ci/tools/test.sh "$(BIN)" $(TEST)
+	@.ci/tools/test.sh "$(BIN)" "$(SHORT)" $(TEST)
+
+test-all: $(STAMPS)/dev $(STAMPS)/frontend $(STAMPS)/chromium
+	@.ci/tools/test.sh "$(BIN)" "$(WHOLE)" $(TEST)
+
+test-durations: $(STAMPS)/dev $(STAMPS)/frontend $(STAMPS)/chromium
+	@REPORTS=test-results .ci/tools/test.sh "$(BIN)" "$(SHORT)" $(TEST)
+	@$(BIN)/python .ci/tools/durations.py test-results
 
 test-slow: $(STAMPS)/dev $(STAMPS)/frontend $(STAMPS)/chromium
 	@$(BIN)/pytest -m slow --timeout 7200 $(TEST)

@@ -26,8 +26,9 @@ from app.db.engine import Database
 from app.db.repositories import compaction as rows
 from app.db.repositories import retention
 from benchmarks._report import align_columns, describe_machine
-from tests.support.process_stack import REPOSITORY, Stack, wait_for
+from tests.support.process_stack import REPOSITORY, Stack
 from tests.support.stored_points import read_columns
+from tests.support.waiting import wait_for
 
 FILES: Final = {
     "DQN": "examples/learning/cartpole-dqn.yaml",
@@ -118,7 +119,10 @@ def train(stack: Stack, kind: str, scale: float) -> str:
     definition = make_definition(FILES[kind], scale)
     (run,) = stack.submit(definition, seeds=[0], resources={"cpu_threads": 1})
     stack.wait_for_run(
-        run["id"], lambda one: one["state"] == "succeeded", _TRAINING_SECONDS, f"{kind} ends"
+        run["id"],
+        lambda one: one["state"] == "succeeded",
+        f"{kind} ends",
+        patience_seconds=_TRAINING_SECONDS,
     )
     return str(run["id"])
 
@@ -152,7 +156,9 @@ def main() -> int:
         for kind in FILES:
             before = measure_tables(file)
             run_id = train(stack, kind, values.scale)
-            wait_for(lambda: is_settled(file), _SETTLED_SECONDS, "the compactor is done")
+            wait_for(
+                lambda: is_settled(file), "the compactor is done", patience_seconds=_SETTLED_SECONDS
+            )
             url = f"sqlite:///{file}"
             points, noisy = asyncio.run(count_points(url, run_id))
             events = measure_tables(file)["events"]

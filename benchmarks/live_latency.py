@@ -80,7 +80,10 @@ def _measure(stack: Stack, seconds: float, runs: int) -> list[float]:
         )
         for run in submitted:
             stack.wait_for_run(
-                run["id"], lambda run: run["progress"]["env_step"] > 500, 60, "the run trains"
+                run["id"],
+                lambda run: run["progress"]["env_step"] > 500,
+                "the run trains",
+                patience_seconds=60,
             )
         time.sleep(2)
         cursor = stack.post("series:query", {"select": [], "buckets": 1})["cursor"]

@@ -17,7 +17,8 @@ import psutil
 from benchmarks._peers.palestra_loop import build_submission
 from benchmarks._peers.tasks import TASKS
 from benchmarks._report import describe_machine, show
-from tests.support.process_stack import Stack, wait_for
+from tests.support.process_stack import Stack
+from tests.support.waiting import wait_for
 
 MOST_SHARE: Final = 8.0
 _PERIODS: Final = 5
@@ -60,7 +61,11 @@ def main() -> int:
         resources = {"cpu_threads": 1, "compile": values.compile, "pack": values.seeds}
         runs = stack.submit(definition, seeds=list(range(values.seeds)), resources=resources)
         learns = values.seeds * 2 * task.settings.learning_starts
-        wait_for(lambda: read_steps(stack, runs) > learns, _START_SECONDS, "the pack learns")
+        wait_for(
+            lambda: read_steps(stack, runs) > learns,
+            "the pack learns",
+            patience_seconds=_START_SECONDS,
+        )
         server = psutil.Process(stack.processes["server"].pid)
         shares, began, steps = [], time.monotonic(), read_steps(stack, runs)
         for _ in range(_PERIODS):

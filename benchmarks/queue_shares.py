@@ -24,8 +24,8 @@ from benchmarks._report import align_columns, describe_machine, show
 from benchmarks.audit_log import database_url
 from palestra.client import Client
 from tests.e2e.run_history import make_cartpole_definition
-from tests.support.process_stack import wait_for
 from tests.support.several_servers import SeveralServers
+from tests.support.waiting import wait_for
 
 SHARES: Final = {"alpha": 1, "beta": 2, "gamma": 2}
 PEOPLE: Final = (
@@ -132,7 +132,7 @@ def wait_for_ends(stack: SeveralServers, seconds: float) -> int:
         statement = "SELECT count(*) FROM jobs WHERE NOT state = ANY(%s)"
         return int(stack.query(statement, list(_ENDED))[0][0]) == 0
 
-    wait_for(ended, seconds, "all jobs end")
+    wait_for(ended, "all jobs end", patience_seconds=seconds)
     return int(stack.query("SELECT count(*) FROM jobs WHERE state = 'succeeded'")[0][0])
 
 
@@ -205,7 +205,9 @@ def report_later_person(installation: Installation, jobs: int, later: float) -> 
         "SELECT jobs.queued_at, attempts.started_at FROM attempts "
         "JOIN jobs ON jobs.id = attempts.job_id WHERE jobs.experiment_id = %s"
     )
-    (queued_at, started_at) = wait_for(lambda: stack.query(find, experiment), 60, "it starts")[0]
+    (queued_at, started_at) = wait_for(
+        lambda: stack.query(find, experiment), "it starts", patience_seconds=60
+    )[0]
     between = stack.query(
         "SELECT count(*) FROM attempts WHERE started_at > %s AND started_at < %s",
         queued_at,

@@ -29,8 +29,9 @@ from benchmarks._queue import bare_tasks
 from benchmarks._report import describe_machine
 from benchmarks.audit_log import database_url
 from tests.e2e.run_history import make_cartpole_definition
-from tests.support.process_stack import REPOSITORY, wait_for
+from tests.support.process_stack import REPOSITORY
 from tests.support.several_servers import SeveralServers
+from tests.support.waiting import wait_for
 
 RQ: Final = REPOSITORY / ".setup" / "rq" / "bin" / "python"
 """Interpreter of the environment that `make bench` makes."""
@@ -78,7 +79,7 @@ def measure_attempts(
         ends = [float(row[0]) for row in stack.query(statement, name) if row[0] is not None]
         return ends if len(ends) >= jobs else None
 
-    ends = wait_for(read_ends, 600, f"{jobs} attempts end")
+    ends = wait_for(read_ends, f"{jobs} attempts end", patience_seconds=600)
     after = read_processor_seconds(stack)
     costs = {kind: 1e3 * (after[kind] - before[kind]) / jobs for kind in before}
     return compute_rate(ends), costs
@@ -132,7 +133,11 @@ def measure_bare(
             for _ in range(WORKERS)
         ]
     try:
-        wait_for(lambda: ends.read_bytes().count(b"\n") >= jobs, 300, "the bare tasks end")
+        wait_for(
+            lambda: ends.read_bytes().count(b"\n") >= jobs,
+            "the bare tasks end",
+            patience_seconds=300,
+        )
     finally:
         for worker in workers:
             children = psutil.Process(worker.pid).children(recursive=True)

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from benchmarks._report import describe_machine, show
 from tests.e2e.run_history import make_cartpole_definition, read_spooled_records
-from tests.support.process_stack import Stack, wait_for
+from tests.support.process_stack import Stack
+from tests.support.waiting import wait_for
 
 
 def main() -> int:
@@ -32,7 +33,7 @@ def main() -> int:
 def _once(stack: Stack, number: int) -> float:
     started = time.time()
     (run,) = stack.submit(make_cartpole_definition(400 + number, name="first step"))
-    done = wait_for(lambda: _finished(stack, run["id"]), 60, "the run ends")
+    done = wait_for(lambda: _finished(stack, run["id"]), "the run ends", patience_seconds=60)
     time.sleep(1)
     directory = stack.attempt_directory(done["attempts"][0]["id"])
     first = next(

@@ -1,6 +1,7 @@
 """Fixtures of the whole suite.
 
-Every test that uses `database` runs on SQLite and on a real PostgreSQL.
+Every test that uses `database` runs on SQLite, and on a real PostgreSQL: in `make test` where its
+module is marked `both_databases`, in `make test-all` always.
 """
 
 import os
@@ -21,6 +22,8 @@ from tests.support.server_fixture import World, make_world
 from tests.support.work_trees import directory_without_git as directory_without_git
 from tests.support.work_trees import tree as tree
 
+pytest_plugins = ["tests.support.durations"]
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Sets the directory of this run's PostgreSQL before xdist starts its workers.
@@ -34,6 +37,19 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput") and postgres.ROOT_VARIABLE not in os.environ:
         os.environ[postgres.ROOT_VARIABLE] = str(postgres.make_root())
         config.add_cleanup(_stop_postgres)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leaves PostgreSQL to `make test-all` in modules that are not marked `both_databases`."""
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        if (
+            callspec is not None
+            and "postgresql" in callspec.params.values()
+            and item.get_closest_marker("both_databases") is None
+        ):
+            item.add_marker("extended")
 
 
 def _stop_postgres() -> None:
@@ -85,7 +101,7 @@ def open_databases() -> dict[str, Database]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest) -> str:
-    """URL of an empty database with the schema; the test runs once for each kind of database."""
+    """URL of an empty database with the schema, once for each kind of database."""
     if request.param == "postgresql":
         url: str = request.getfixturevalue("migrated_postgres")
         delete_rows(url)

@@ -15,7 +15,7 @@ from benchmarks._chaos.installation import (
     stop_and_continue,
 )
 from tests.support.disks import fill
-from tests.support.process_stack import wait_for
+from tests.support.waiting import wait_for
 
 _REAPER_SECONDS = 5.0
 PAST_RECLAIM = RECLAIM_SECONDS + 2 * _REAPER_SECONDS
@@ -82,8 +82,8 @@ def _freeze_attempt(installation: Installation, targets: list[DisturbedTraining]
                     "workers.trainer_process", attempt["id"]
                 )
             ),
-            60,
             "the frozen attempt ends as stale",
+            patience_seconds=60,
         )
 
 
@@ -126,7 +126,9 @@ def _fill_server_disk(installation: Installation, _: list[DisturbedTraining]) ->
         10,
     )
     wait_for(
-        installation.stack.is_server_ready, 30, "the server is ready again once its disk has room"
+        installation.stack.is_server_ready,
+        "the server is ready again once its disk has room",
+        patience_seconds=30,
     )
 
 
@@ -134,7 +136,7 @@ def _fill(disk: Path, is_seen: Callable[[], bool], seconds: float) -> None:
     ballast = fill(disk)
     try:
         with suppress(AssertionError):  # nothing had to be written in that time
-            wait_for(is_seen, seconds, "the full disk is seen")
+            wait_for(is_seen, "the full disk is seen", patience_seconds=seconds)
         pause(2)
     finally:
         ballast.unlink()
@@ -151,8 +153,8 @@ def _lose_claim_answer(installation: Installation, _: list[DisturbedTraining]) -
     installation.keep_busy(len(installation.unfinished_trainings()) + 1)
     wait_for(
         lambda: installation.proxy.lost_answers >= before + lost,
-        120,
         "the answer to a claim is lost",
+        patience_seconds=120,
     )
 
 

@@ -18,8 +18,9 @@ import psutil
 from benchmarks._chaos.curves import list_differences, read_history
 from tests.e2e.run_history import get_live_attempt, make_cartpole_definition
 from tests.support.disks import may_mount, mount_small_disk
-from tests.support.process_stack import Stack, wait_for
+from tests.support.process_stack import Stack
 from tests.support.proxy import Proxy, run_proxy
+from tests.support.waiting import wait_for
 
 RECLAIM_SECONDS = 8.0
 SETTINGS = {
@@ -105,8 +106,8 @@ class Installation:
             self.stack.wait_for_run(
                 run["id"],
                 lambda run: run["state"] == "succeeded",
-                seconds,
                 "the undisturbed run succeeds",
+                patience_seconds=seconds,
             )
             self._references[kind] = read_history(self.stack, run["id"])
 
@@ -148,14 +149,14 @@ class Installation:
                 else found
             )
 
-        return wait_for(ask, seconds, "a training is in its middle")
+        return wait_for(ask, "a training is in its middle", patience_seconds=seconds)
 
     def finish(self, seconds: float = 900) -> None:
         """Waits for the end of every training and compares each with the reference of its kind."""
         wait_for(
             lambda: not self.unfinished_trainings(),
-            seconds,
             f"all trainings end: {[training.run_id for training in self.unfinished_trainings()]}",
+            patience_seconds=seconds,
         )
         for training in (
             training for training in self.trainings if self._succeeded[training.run_id]

@@ -21,8 +21,9 @@ from benchmarks._tracking.servers import CURVE, SERIES, TrackingServer
 from benchmarks._tracking.workloads import Workload
 from palestra.contract.access import TokenRequest
 from palestra.contract.names import Scope
-from tests.support.process_stack import Stack, wait_for
+from tests.support.process_stack import Stack
 from tests.support.server_fixture import make_world
+from tests.support.waiting import wait_for
 
 _STEPS: Final = 5_000
 """Steps of one record that fills a curve."""
@@ -93,7 +94,7 @@ class Palestra(TrackingServer):
         def is_compacted() -> bool:
             return asyncio.run(_count_tails(self.url)) == 0
 
-        wait_for(is_compacted, _COMPACTION_SECONDS, "all points are in blocks")
+        wait_for(is_compacted, "all points are in blocks", patience_seconds=_COMPACTION_SECONDS)
 
     def read_curve(self) -> int:
         query = {

@@ -20,7 +20,8 @@ from benchmarks._tracking import load
 from benchmarks._tracking.clients import MlflowClient, TrackioClient
 from benchmarks._tracking.load import Load
 from benchmarks._tracking.workloads import Workload
-from tests.support.process_stack import REPOSITORY, find_free_port, wait_for
+from tests.support.process_stack import REPOSITORY, find_free_port
+from tests.support.waiting import wait_for
 
 ENVIRONMENTS: Final = REPOSITORY / ".setup"
 """`make bench-peers` installs each peer into an environment of its own in here."""
@@ -135,7 +136,7 @@ class TrackingServer(ABC):
             except httpx.HTTPError:
                 return False
 
-        wait_for(is_up, _START_SECONDS, f"{self.name} answers")
+        wait_for(is_up, f"{self.name} answers", patience_seconds=_START_SECONDS)
 
     def _post(self, path: str, body: Any, headers: dict[str, str] | None = None) -> Any:
         url = f"http://127.0.0.1:{self.port}{path}"

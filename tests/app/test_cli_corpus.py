@@ -21,7 +21,8 @@ import pytest
 import yaml
 
 from tests.support.postgres import PostgresServer
-from tests.support.process_stack import make_bare_environment, wait_for
+from tests.support.process_stack import make_bare_environment
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.processes
 
@@ -165,7 +166,6 @@ def wait_until_ready(process: subprocess.Popen[str], url: str | None = None) -> 
     if process.stderr is None:
         wait_for(
             lambda: process.poll() is None and _is_answering(f"{url}/readyz"),
-            60,
             "the server is ready",
         )
         return

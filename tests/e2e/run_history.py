@@ -98,8 +98,6 @@ def get_live_attempt(stack: Stack, run_id: str) -> dict[str, Any] | None:
     )
 
 
-def wait_for_success(stack: Stack, run_id: str, seconds: float = 120) -> dict[str, Any]:
+def wait_for_success(stack: Stack, run_id: str) -> dict[str, Any]:
     """Waits until a run has succeeded; returns the run."""
-    return stack.wait_for_run(
-        run_id, lambda run: run["state"] == "succeeded", seconds, "the run succeeds"
-    )
+    return stack.wait_for_run(run_id, lambda run: run["state"] == "succeeded", "the run succeeds")

@@ -10,7 +10,8 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.e2e.run_history import get_live_attempt, make_cartpole_definition, read_spooled_episodes
-from tests.support.process_stack import Stack, wait_for
+from tests.support.process_stack import Stack
+from tests.support.waiting import wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -58,28 +59,24 @@ def _read_points(page: Page, run_id: str) -> list[tuple[int, float]]:
 
 def test_a_curve_grows_without_reload_and_after_a_killed_server(page: Page, stack: Stack) -> None:
     (run,) = stack.submit(make_cartpole_definition(18_000, name="seen in a browser"))
-    stack.wait_for_run(
-        run["id"], lambda run: run["progress"]["env_step"] > 500, 60, "the run trains"
-    )
+    stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > 500, "the run trains")
     page.goto(f"/runs/{run['id']}")
-    wait_for(lambda: len(_read_points(page, run["id"])) > 5, 60, "the page shows points")
+    wait_for(lambda: len(_read_points(page, run["id"])) > 5, "the page shows points")
     page.evaluate("window.__notReloaded = true")
     seen = len(_read_points(page, run["id"]))
     wait_for(
-        lambda: len(_read_points(page, run["id"])) > seen + 10, 20, "points arrive without a reload"
+        lambda: len(_read_points(page, run["id"])) > seen + 10, "points arrive without a reload"
     )
     stack.kill("server")
     time.sleep(2)
     stack.start_server()
     attempt = get_live_attempt(stack, run["id"])
     assert attempt is not None
-    stack.wait_for_run(run["id"], lambda run: run["state"] == "succeeded", 120, "the run succeeds")
+    stack.wait_for_run(run["id"], lambda run: run["state"] == "succeeded", "the run succeeds")
     spooled = [
         (step, value)
         for _, step, value in read_spooled_episodes(stack.attempt_directory(attempt["id"]))
     ]
-    wait_for(
-        lambda: len(_read_points(page, run["id"])) >= len(spooled), 30, "the curve is complete"
-    )
+    wait_for(lambda: len(_read_points(page, run["id"])) >= len(spooled), "the curve is complete")
     assert _read_points(page, run["id"]) == spooled
     assert page.evaluate("window.__notReloaded") is True

@@ -23,7 +23,8 @@ from playwright.sync_api import Browser, expect, sync_playwright
 from tests.e2e.dashboard_person import DashboardPerson
 from tests.e2e.run_history import make_cartpole_definition
 from tests.e2e.test_browser import CHROMIUM, QUIET
-from tests.support.process_stack import Stack, make_bare_environment, wait_for
+from tests.support.process_stack import Stack, make_bare_environment
+from tests.support.waiting import wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(1200)]
 
@@ -119,7 +120,7 @@ def _wait_for_steps(read: Callable[[], dict[str, Any]], more_than: int = 0) -> d
         is_training = run["state"] == "running" and run["progress"]["env_step"] > more_than
         return run if is_training else None
 
-    return wait_for(get_training_run, 60, f"the run does more than {more_than} steps")
+    return wait_for(get_training_run, f"the run does more than {more_than} steps")
 
 
 @pytest.mark.browser

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.e2e.palestra_up import UpProcess
 from tests.e2e.test_browser import CHROMIUM, QUIET
-from tests.support.process_stack import wait_for
+from tests.support.waiting import wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -62,8 +62,8 @@ def test_a_first_time_user_gets_from_an_empty_dashboard_to_a_live_curve(
     first = runs.filter(has_text="running").first
     expect(first).to_be_visible()
     first.get_by_role("link").first.click()
-    wait_for(lambda: (page.evaluate(COUNT_POINTS) or 0) > 3, 60, "the page shows a curve")
+    wait_for(lambda: (page.evaluate(COUNT_POINTS) or 0) > 3, "the page shows a curve")
     seen = page.evaluate(COUNT_POINTS)
-    wait_for(lambda: page.evaluate(COUNT_POINTS) > seen, 60, "the curve grows without a reload")
+    wait_for(lambda: page.evaluate(COUNT_POINTS) > seen, "the curve grows without a reload")
     took = time.monotonic() - began
     sys.stdout.write(f"\nfrom the empty dashboard to a growing curve: {took:.1f} s\n")

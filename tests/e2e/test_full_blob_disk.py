@@ -16,7 +16,8 @@ import pytest
 
 from tests.e2e.run_history import get_live_attempt, make_cartpole_definition, wait_for_success
 from tests.support.disks import fill, mount_small_disk
-from tests.support.process_stack import Stack, wait_for
+from tests.support.process_stack import Stack
+from tests.support.waiting import wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
 
@@ -48,7 +49,6 @@ def _wait_for_pending_upload(stack: Stack, run_id: str) -> dict[str, Any]:
     held = stack.wait_for_run(
         run_id,
         lambda run: run["not_uploaded"] and run["not_uploaded"]["delivering"],
-        90,
         "it waits for room",
     )
     assert held["state"] == "running"
@@ -72,7 +72,7 @@ def test_a_result_is_kept_over_a_full_disk_and_kills_of_server_and_supervisor(
     assert attempt is not None
     stack.kill("server")
     stack._start("server", [sys.executable, "-m", "app.main"])
-    wait_for(lambda: _is_answering(stack), 60, "the server is back, though not ready")
+    wait_for(lambda: _is_answering(stack), "the server is back, though not ready")
     assert not stack.is_server_ready()
     (supervisor,) = stack.list_module_processes("workers.supervisor", attempt["id"])
     supervisor.kill()
@@ -82,7 +82,6 @@ def test_a_result_is_kept_over_a_full_disk_and_kills_of_server_and_supervisor(
             for one in stack.list_module_processes("workers.supervisor", attempt["id"])
             if one.pid != supervisor.pid
         ],
-        60,
         "adopted",
     )
     time.sleep(2)
@@ -112,7 +111,6 @@ def test_a_user_discards_a_result_that_cannot_be_uploaded(
     stack.run_palestra("give-up", run["id"])
     done = wait_for(
         lambda: (found := stack.get(f"runs/{run['id']}"))["state"] == "failed" and found,
-        60,
         "it ends without its result",
     )
     assert done["cause"] == "no_result"

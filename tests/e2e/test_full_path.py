@@ -12,7 +12,8 @@ from tests.e2e.run_history import (
     make_cartpole_definition,
     read_spooled_episodes,
 )
-from tests.support.process_stack import Stack, wait_for
+from tests.support.process_stack import Stack
+from tests.support.waiting import wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
 
@@ -21,9 +22,7 @@ FINAL = {"succeeded", "failed", "cancelled"}
 
 def test_the_server_has_every_record_that_a_training_spooled(shared_stack: Stack) -> None:
     (run,) = shared_stack.submit(make_cartpole_definition(3_000, name="whole path"))
-    done = shared_stack.wait_for_run(
-        run["id"], lambda run: run["state"] in FINAL, 90, "the run ends"
-    )
+    done = shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, "the run ends")
     assert (done["state"], done["cause"]) == ("succeeded", "budget")
     assert done["progress"]["env_step"] == 3_000
     (attempt,) = done["attempts"]
@@ -38,14 +37,12 @@ def test_the_server_has_every_record_that_a_training_spooled(shared_stack: Stack
 
 def test_an_evaluate_job_reads_the_newest_snapshot(shared_stack: Stack) -> None:
     (run,) = shared_stack.submit(make_cartpole_definition(1_000, name="to evaluate"))
-    shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 90, "the run ends")
+    shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, "the run ends")
     job = shared_stack.post(
         f"runs/{run['id']}/jobs",
         {"schedule": "evaluate", "evaluate": {"snapshot": "newest", "episodes": 3, "seed": 99}},
     )
-    wait_for(
-        lambda: shared_stack.get(f"jobs/{job['id']}")["state"] in FINAL, 60, "the evaluation ends"
-    )
+    wait_for(lambda: shared_stack.get(f"jobs/{job['id']}")["state"] in FINAL, "the evaluation ends")
     assert shared_stack.get(f"jobs/{job['id']}")["state"] == "succeeded"
     newest = next(
         snapshot
@@ -70,20 +67,16 @@ def test_a_resume_continues_exactly_where_the_pause_saved(shared_stack: Stack) -
     agent = {"name": "dqn", "learning_starts": 200, "train_every": 1, "hidden_sizes": [32, 32]}
     (run,) = shared_stack.submit(make_cartpole_definition(8_000, name="pause", agent=agent))
     running = shared_stack.wait_for_run(
-        run["id"], lambda run: run["progress"]["env_step"] > 1_000, 60, "the run trains"
+        run["id"], lambda run: run["progress"]["env_step"] > 1_000, "the run trains"
     )
     job_id = running["job_id"]
     shared_stack.post(f"jobs/{job_id}:pause", {})
-    wait_for(
-        lambda: shared_stack.get(f"jobs/{job_id}")["state"] == "paused", 30, "the job is paused"
-    )
+    wait_for(lambda: shared_stack.get(f"jobs/{job_id}")["state"] == "paused", "the job is paused")
     paused = shared_stack.get(f"runs/{run['id']}")
     assert paused["state"] == "paused"
     assert get_live_attempt(shared_stack, run["id"]) is None
     shared_stack.post(f"jobs/{job_id}:resume", {})
-    done = shared_stack.wait_for_run(
-        run["id"], lambda run: run["state"] in FINAL, 180, "the run ends"
-    )
+    done = shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, "the run ends")
     assert done["state"] == "succeeded"
     assert (len(done["attempts"]), done["resume_quality"]) == (2, "exact")
     assert done["progress"]["env_step"] == 8_000
@@ -116,14 +109,14 @@ def test_a_killed_pack_resumes_all_its_runs(shared_stack: Stack) -> None:
             any(snapshot["state"] == "verified" for snapshot in snapshots) for snapshots in found
         )
 
-    wait_for(has_snapshot_of_each_run, 90, "each run has a snapshot on the server")
+    wait_for(has_snapshot_of_each_run, "each run has a snapshot on the server")
     assert len({shared_stack.get(f"runs/{run['id']}")["job_id"] for run in runs}) == 1
     attempt = get_live_attempt(shared_stack, first)
     assert attempt is not None
     shared_stack.list_module_processes("workers.trainer_process", attempt["id"])[0].kill()
     for run in runs:
         done = shared_stack.wait_for_run(
-            run["id"], lambda run: run["state"] in FINAL, 120, "the run ends"
+            run["id"], lambda run: run["state"] in FINAL, "the run ends"
         )
         assert (done["state"], done["cause"], done["progress"]["env_step"]) == (
             "succeeded",
@@ -138,7 +131,7 @@ def test_a_killed_pack_resumes_all_its_runs(shared_stack: Stack) -> None:
 def test_a_job_is_shown_as_cancelled_after_its_processes_ended(shared_stack: Stack) -> None:
     (run,) = shared_stack.submit(make_cartpole_definition(500_000, name="cancel"))
     running = shared_stack.wait_for_run(
-        run["id"], lambda run: run["progress"]["env_step"] > 500, 60, "the run trains"
+        run["id"], lambda run: run["progress"]["env_step"] > 500, "the run trains"
     )
     attempt = get_live_attempt(shared_stack, run["id"])
     assert attempt is not None
@@ -147,7 +140,6 @@ def test_a_job_is_shown_as_cancelled_after_its_processes_ended(shared_stack: Sta
     shared_stack.post(f"jobs/{running['job_id']}:cancel", {"reason": "enough"})
     wait_for(
         lambda: shared_stack.get(f"jobs/{running['job_id']}")["state"] == "cancelled",
-        60,
         "the job is cancelled",
     )
     assert not psutil.pid_exists(trainers[0].pid)
@@ -170,10 +162,10 @@ def test_a_third_run_waits_for_one_of_two_slots(shared_stack: Stack) -> None:
             "queued",
         ] and bool(jobs[third]["waiting"])
 
-    wait_for(is_third_run_waiting, 60, "two runs train, the third waits and says why")
+    wait_for(is_third_run_waiting, "two runs train, the third waits and says why")
     for run in runs:
         done = shared_stack.wait_for_run(
-            run["id"], lambda run: run["state"] in FINAL, 120, "the run ends"
+            run["id"], lambda run: run["state"] in FINAL, "the run ends"
         )
         assert done["state"] == "succeeded"
 
@@ -187,7 +179,7 @@ def test_a_released_slot_is_used_without_delay(shared_stack: Stack) -> None:
         make_cartpole_definition(300, name="one after the other"), seeds=list(range(6))
     )
     for run in runs:
-        shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 120, "the run ends")
+        shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, "the run ends")
     jobs = shared_stack.get("jobs", experiment=runs[0]["experiment_id"])["items"]
     starts = sorted(datetime.fromisoformat(job["started_at"]) for job in jobs)
     ends = sorted(datetime.fromisoformat(job["finished_at"]) for job in jobs)
@@ -197,9 +189,7 @@ def test_a_released_slot_is_used_without_delay(shared_stack: Stack) -> None:
 
 def test_sigterm_to_the_worker_saves_a_snapshot_and_ends_all_processes(stack: Stack) -> None:
     (run,) = stack.submit(make_cartpole_definition(500_000, name="drain"))
-    stack.wait_for_run(
-        run["id"], lambda run: run["progress"]["env_step"] > 500, 60, "the run trains"
-    )
+    stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > 500, "the run trains")
     stack.stop("worker", 60)
     assert not stack.list_module_processes("workers.trainer_process")
     assert not stack.list_module_processes("workers.supervisor")
@@ -209,7 +199,6 @@ def test_sigterm_to_the_worker_saves_a_snapshot_and_ends_all_processes(stack: St
     )
     wait_for(
         lambda: stack.get(f"runs/{run['id']}")["state"] == "queued",
-        60,
         "the run waits for another worker",
     )
 

@@ -18,8 +18,8 @@ import redis
 from app.bus.redis import CHANNEL
 from tests.e2e.run_history import make_cartpole_definition
 from tests.support.postgres import PostgresServer
-from tests.support.process_stack import wait_for
 from tests.support.several_servers import SeveralServers
+from tests.support.waiting import wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
 
@@ -110,7 +110,6 @@ def change(stack: SeveralServers, follower: Follower, job_id: str) -> list[float
             done = time.monotonic()
             wait_for(
                 lambda known=known: len(follower.events) > known,  # type: ignore[misc]
-                MOST_SECONDS,
                 f"the second server sends {state}",
             )
             arrived = follower.find(job_id, state)
@@ -136,7 +135,7 @@ def report(figure: str) -> None:
 def test_a_stream_brings_the_changes_of_another_server_also_without_valkey(
     stack: SeveralServers,
 ) -> None:
-    wait_for(lambda: count_listeners(stack) == 2, 60, "both servers listen")
+    wait_for(lambda: count_listeners(stack) == 2, "both servers listen")
     (run,) = stack.submit(make_cartpole_definition(1_000))
     (job,) = stack.get("jobs", experiment=run["experiment_id"])["items"]
     with follow(stack, "server-2") as follower:
@@ -144,7 +143,7 @@ def test_a_stream_brings_the_changes_of_another_server_also_without_valkey(
         stack.kill("broker")
         alone = change(stack, follower, job["id"])
         stack.start_broker()
-        wait_for(lambda: count_listeners(stack) == 2, 60, "both servers listen again")
+        wait_for(lambda: count_listeners(stack) == 2, "both servers listen again")
         again = change(stack, follower, job["id"])
         for name, delays in (("with", notified), ("without", alone), ("after", again)):
             report(f"{name} Valkey: median {statistics.median(delays):.2f} s")
@@ -177,5 +176,5 @@ def test_a_login_that_expires_ends_its_stream_at_every_server(stack: SeveralServ
                 "UPDATE login_sessions SET created_at = created_at - interval '15 days'"
             )
         for follower in (first, second):
-            wait_for(lambda one=follower: one.has_ended, END_SECONDS, "the stream ends")  # type: ignore[misc]
+            wait_for(lambda one=follower: one.has_ended, "the stream ends")  # type: ignore[misc]
         assert not program.has_ended, "a token has an expiry of its own"

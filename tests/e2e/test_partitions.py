@@ -18,8 +18,9 @@ from tests.e2e.run_history import (
     read_spooled_episodes,
     wait_for_success,
 )
-from tests.support.process_stack import Stack, wait_for
+from tests.support.process_stack import Stack
 from tests.support.proxy import Proxy, run_proxy
+from tests.support.waiting import wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
 
@@ -56,12 +57,10 @@ def test_lost_claim_answers_cost_no_attempt_and_a_claim_given_up_is_queued_withi
     assert (proxy.lost_answers, len(done["attempts"])) == (2, 1)
     proxy.answers_to_lose = 1_000
     (other,) = stack.submit(make_cartpole_definition(1_000), seeds=[7])[-1:]
-    wait_for(
-        lambda: "dispatch.server_away" in stack.log("worker"), 60, "the worker gives the claim up"
-    )
+    wait_for(lambda: "dispatch.server_away" in stack.log("worker"), "the worker gives the claim up")
     proxy.answers_to_lose = 0
     queued = stack.wait_for_run(
-        other["id"], lambda run: run["attempts"][0]["state"] == "lost", 10, "the claim is given up"
+        other["id"], lambda run: run["attempts"][0]["state"] == "lost", "the claim is given up"
     )
     assert queued["attempts"][0]["cause"] == "worker_lost"
     assert len(wait_for_success(stack, other["id"])["attempts"]) == 2
@@ -70,9 +69,9 @@ def test_lost_claim_answers_cost_no_attempt_and_a_claim_given_up_is_queued_withi
 def start_training(stack: Stack, env_steps: int) -> tuple[str, str]:
     """Starts a training, waits for a verified snapshot and returns the run ID and its attempt."""
     (run,) = stack.submit(make_cartpole_definition(env_steps))
-    attempt = wait_for(lambda: get_live_attempt(stack, run["id"]), 90, "an attempt")
+    attempt = wait_for(lambda: get_live_attempt(stack, run["id"]), "an attempt")
     snapshots = partial(list_verified_snapshots, stack, run["id"], attempt["id"])
-    wait_for(snapshots, 90, "a verified snapshot")
+    wait_for(snapshots, "a verified snapshot")
     return run["id"], attempt["id"]
 
 
@@ -122,7 +121,7 @@ def test_a_longer_partition_ends_the_attempt_as_stale(
             else None
         )
 
-    second = wait_for(find_second_attempt, 90, "the run goes on elsewhere")
+    second = wait_for(find_second_attempt, "the run goes on elsewhere")
     # What the server had received when it was cut off may be verified a little later.
     newest = list_verified_snapshots(stack, run_id, first)[-1]
     assert (second["worker_name"], second["resumed_from"]) == ("second", {run_id: newest})
@@ -131,7 +130,6 @@ def test_a_longer_partition_ends_the_attempt_as_stale(
     proxy.heal()
     wait_for(
         lambda: not stack.list_module_processes("workers.supervisor", first),
-        60,
         "the old attempt ends at first contact",
     )
     assert not stack.list_module_processes("workers.trainer_process", first)

@@ -23,7 +23,8 @@ from tests.e2e.run_history import (
     read_spooled_episodes,
 )
 from tests.support.previous_version import write_previous_version
-from tests.support.process_stack import REPOSITORY, Stack, wait_for
+from tests.support.process_stack import REPOSITORY, Stack
+from tests.support.waiting import wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
 
@@ -59,9 +60,9 @@ def wait_for_steps(stack: Stack, run_id: str, steps: int = 500) -> dict[str, Any
     """Waits until a run has made `steps` more env_steps; returns its live attempt."""
     before = stack.get(f"runs/{run_id}")["progress"]["env_step"]
     stack.wait_for_run(
-        run_id, lambda run: run["progress"]["env_step"] >= before + steps, 120, "the run trains"
+        run_id, lambda run: run["progress"]["env_step"] >= before + steps, "the run trains"
     )
-    return wait_for(lambda: get_live_attempt(stack, run_id), 60, "the attempt is live")
+    return wait_for(lambda: get_live_attempt(stack, run_id), "the attempt is live")
 
 
 def find_source_trees(stack: Stack, attempt: dict[str, Any]) -> set[Path]:
@@ -79,7 +80,7 @@ def find_tree_of_server(stack: Stack) -> Path:
 def pause_and_resume(stack: Stack, run_id: str) -> None:
     job_id = stack.get(f"runs/{run_id}")["job_id"]
     stack.post(f"jobs/{job_id}:pause", {})
-    wait_for(lambda: stack.get(f"jobs/{job_id}")["state"] == "paused", 120, "the job is paused")
+    wait_for(lambda: stack.get(f"jobs/{job_id}")["state"] == "paused", "the job is paused")
     stack.post(f"jobs/{job_id}:resume", {})
 
 
@@ -87,9 +88,7 @@ def read_history_of_whole_run(
     stack: Stack, run_id: str, worker: str, attempts: int
 ) -> dict[str, Any]:
     """Waits for the end of a run and checks that its curve has no gap; returns its history."""
-    run = stack.wait_for_run(
-        run_id, lambda run: run["state"] == "succeeded", 180, "the run succeeds"
-    )
+    run = stack.wait_for_run(run_id, lambda run: run["state"] == "succeeded", "the run succeeds")
     assert [row["outcome"] for row in run["attempts"]].count("succeeded") == 1
     ends = [(row["outcome"], row["cause"], row["failure"]) for row in run["attempts"]]
     assert len(ends) == attempts, f"{ends}\n{stack.log(worker)[-4_000:]}"

@@ -43,7 +43,7 @@ def test_a_run_is_shown_fetched_and_played(shared_stack: Stack, tmp_path: Path) 
     (run,) = shared_stack.submit(
         make_cartpole_definition(600, name="results", export={"formats": ["weights"]})
     )
-    shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 90, "the run ends")
+    shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, "the run ends")
     shown: dict[str, Any] = json.loads(
         run_palestra(shared_stack, tmp_path, "show", run["id"], "--json").stdout
     )

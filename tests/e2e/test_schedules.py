@@ -14,7 +14,8 @@ import pytest
 import torch
 
 from tests.e2e.run_history import make_cartpole_definition
-from tests.support.process_stack import Stack, wait_for
+from tests.support.process_stack import Stack
+from tests.support.waiting import wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
 
@@ -29,11 +30,9 @@ def make_small_definition(env_steps: int, **changes: Any) -> dict[str, Any]:
     return make_cartpole_definition(env_steps, **{**sections, **changes})
 
 
-def wait_for_job_success(stack: Stack, job_id: str, seconds: float = 120) -> dict[str, Any]:
+def wait_for_job_success(stack: Stack, job_id: str) -> dict[str, Any]:
     """Waits until a job has succeeded and returns it."""
-    wait_for(
-        lambda: stack.get(f"jobs/{job_id}")["state"] in FINAL, seconds, f"the job {job_id} ends"
-    )
+    wait_for(lambda: stack.get(f"jobs/{job_id}")["state"] in FINAL, f"the job {job_id} ends")
     job: dict[str, Any] = stack.get(f"jobs/{job_id}")
     assert job["state"] == "succeeded", job["failure"]
     return job
@@ -68,9 +67,7 @@ def list_exports(stack: Stack, run_id: str, attempt_id: str) -> set[str]:
 def test_a_test_job_stores_an_evaluation_and_no_snapshot(shared_stack: Stack) -> None:
     definition = make_small_definition(410)
     (run,) = shared_stack.submit(definition, schedule="test")
-    done = shared_stack.wait_for_run(
-        run["id"], lambda run: run["state"] in FINAL, 60, "the test ends"
-    )
+    done = shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, "the test ends")
     assert (done["state"], done["fence"], done["latest_evaluation"]) == ("succeeded", 0, None)
     (only,) = list_evaluations(shared_stack, run["id"])
     assert (only["source"], only["update"], only["episodes"]) == ("test", 1, 1)
@@ -81,7 +78,7 @@ def test_a_test_job_stores_an_evaluation_and_no_snapshot(shared_stack: Stack) ->
 
     (same,) = shared_stack.submit(definition)
     trained = shared_stack.wait_for_run(
-        same["id"], lambda run: run["fence"] == 1 and run["state"] in FINAL, 60, "the training ends"
+        same["id"], lambda run: run["fence"] == 1 and run["state"] in FINAL, "the training ends"
     )
     assert (same["id"], trained["resume_quality"], trained["progress"]["env_step"]) == (
         run["id"],
@@ -103,7 +100,7 @@ def test_training_schedules_evaluate_save_and_export(shared_stack: Stack) -> Non
     (in_rounds,) = shared_stack.submit(rounds, schedule="continuous_train_and_evaluate")
     for run, last in ((whole, 420), (in_rounds, 430)):
         done = shared_stack.wait_for_run(
-            run["id"], lambda run: run["state"] in FINAL, 60, "the run ends"
+            run["id"], lambda run: run["state"] in FINAL, "the run ends"
         )
         assert done["state"] == "succeeded", done["failure"]
         assert [
@@ -139,7 +136,6 @@ def test_a_continuous_evaluation_follows_its_training_on_a_second_slot(shared_st
     path = f"jobs/{job['id']}"
     wait_for(
         lambda: len(_list_evaluations_of_job(shared_stack, run["id"], job["id"])) >= 1,
-        60,
         "the first snapshot is evaluated",
     )
     training = shared_stack.get(f"runs/{run['id']}")
@@ -148,7 +144,6 @@ def test_a_continuous_evaluation_follows_its_training_on_a_second_slot(shared_st
     shared_stack.post(f"jobs/{training['job_id']}:pause", {})
     wait_for(
         lambda: "Follows the training" in (shared_stack.get(path)["waiting"] or ""),
-        60,
         "it gives its slot back and says why",
     )
     assert shared_stack.get(path)["state"] == "queued"
@@ -194,7 +189,7 @@ def _list_evaluations_of_job(stack: Stack, run_id: str, job_id: str) -> list[dic
 def test_an_exported_onnx_file_acts_like_the_policy(shared_stack: Stack) -> None:
     """Covers an export job from the command to the written files."""
     (run,) = shared_stack.submit(make_small_definition(210))
-    shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 60, "the run ends")
+    shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, "the run ends")
     asked = ("--format", "weights", "--format", "program", "--format", "onnx", "--wait", "--json")
     job = json.loads(shared_stack.run_palestra("export", run["id"], *asked))
     assert (job["state"], job["evaluate"]["formats"]) == (

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.process_stack import Stack, wait_for
+from tests.support.process_stack import Stack
+from tests.support.waiting import wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
 
@@ -20,10 +21,9 @@ def test_a_worker_goes_on_with_a_rotated_secret(tmp_path: Path) -> None:
         (worker,) = stack.get("workers")["items"]
         asked = stack.post(f"workers/{worker['id']}:rotate-secret")
         assert asked["secret_rotation"] == "pending"
-        wait_for(lambda: _read_secret(stack) != former, 60, "the worker keeps its new secret")
+        wait_for(lambda: _read_secret(stack) != former, "the worker keeps its new secret")
         wait_for(
             lambda: stack.get("workers")["items"][0]["secret_rotation"] is None,
-            60,
             "the worker uses its new secret",
         )
         assert stack.processes["worker"].pid == pid
@@ -38,7 +38,6 @@ def test_a_worker_goes_on_with_a_rotated_secret(tmp_path: Path) -> None:
         (run,) = stack.submit(definition, seeds=[1])
         wait_for(
             lambda: stack.get(f"runs/{run['id']}")["state"] == "succeeded",
-            60,
             "the worker claims and trains with its new secret",
         )
         assert (stack.directory / "worker" / "worker.json").stat().st_mode & 0o077 == 0

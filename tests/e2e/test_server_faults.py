@@ -14,7 +14,8 @@ from tests.e2e.run_history import (
     read_spooled_episodes,
     wait_for_success,
 )
-from tests.support.process_stack import Stack, wait_for
+from tests.support.process_stack import Stack
+from tests.support.waiting import wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
 
@@ -22,7 +23,7 @@ pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
 @pytest.mark.slow
 def test_a_killed_broker_loses_no_queued_job(stack: Stack) -> None:
     runs = stack.submit(make_cartpole_definition(2_000), seeds=[0, 1, 2, 3])
-    wait_for(lambda: get_live_attempt(stack, runs[0]["id"]), 60, "the first run starts")
+    wait_for(lambda: get_live_attempt(stack, runs[0]["id"]), "the first run starts")
     stack.kill("broker")
     time.sleep(2)
     stack.start_broker()
@@ -38,7 +39,6 @@ def test_a_killed_server_loses_and_duplicates_no_record(stack: Stack) -> None:
         stack.wait_for_run(
             run["id"],
             lambda run, before=before: run["progress"]["env_step"] > before + 1_000,
-            60,
             "the run trains",
         )  # type: ignore[misc]
         stack.kill("server")

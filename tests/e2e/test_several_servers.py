@@ -15,8 +15,8 @@ import pytest
 
 from tests.e2e.run_history import make_cartpole_definition
 from tests.support.postgres import PostgresServer
-from tests.support.process_stack import wait_for
 from tests.support.several_servers import SeveralServers
+from tests.support.waiting import wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(500)]
 
@@ -79,26 +79,26 @@ def test_a_dispatcher_stopped_past_its_lease_writes_nothing_when_it_goes_on(
         connection.execute(_RECORD_WRITES.encode())
     for number in range(2):
         queue_jobs(stack, 2 * number)
-        stopped = wait_for(stack.find_holder, 60, "a dispatcher holds the lease")
-        wait_for(lambda who=stopped: count_writes(stack, who, "jobs"), 60, f"{stopped} assigns")
+        stopped = wait_for(stack.find_holder, "a dispatcher holds the lease")
+        wait_for(lambda who=stopped: count_writes(stack, who, "jobs"), f"{stopped} assigns")
         epoch = read_epoch(stack)
         stack.processes[stopped].send_signal(signal.SIGSTOP)
         begin = time.monotonic()
-        wait_for(lambda old=epoch: read_epoch(stack) > old, 20, "the other takes over")
+        wait_for(lambda old=epoch: read_epoch(stack) > old, "the other takes over")
         seconds = time.monotonic() - begin
         report(f"{stopped} was stopped; the other took over after {seconds:.1f} s")
         assert seconds < 8
         other = ({"daemons-1", "daemons-2"} - {stopped}).pop()
         assigned = count_writes(stack, other, "jobs")
         queue_jobs(stack, 2 * number + 1)
-        wait_for(lambda who=other, n=assigned: count_writes(stack, who, "jobs") > n, 60, "assigns")
+        wait_for(lambda who=other, n=assigned: count_writes(stack, who, "jobs") > n, "assigns")
         written = read_last_write(stack, stopped)
         stack.processes[stopped].send_signal(signal.SIGCONT)
-        wait_for(lambda who=stopped: "dispatcher.lease_lost" in stack.log(who), 60, "it notices")
+        wait_for(lambda who=stopped: "dispatcher.lease_lost" in stack.log(who), "it notices")
         time.sleep(2)
         assert read_last_write(stack, stopped) == written
         assert read_epoch(stack) == epoch + 1
-    wait_for(lambda: not count_unfinished(stack), 300, "all jobs end")
+    wait_for(lambda: not count_unfinished(stack), "all jobs end")
 
 
 def queue_jobs(stack: SeveralServers, number: int) -> None:
@@ -169,18 +169,18 @@ def test_a_rolling_restart_under_load_loses_nothing(directory: Path, servers_url
         submitter.start()
         for name in ("server-1", "server-2"):
             time.sleep(2)
-            holder = wait_for(stack.find_holder, 60, "a server assigns jobs")
+            holder = wait_for(stack.find_holder, "a server assigns jobs")
             assert {one: read_place(stack, one) for one in stack.ports} == {
                 one: "here" if one == holder else "elsewhere" for one in stack.ports
             }
             assert stack.stop(name) == 0, stack.log(name)
-            wait_for(stack.find_holder, 60, "a server assigns jobs")
+            wait_for(stack.find_holder, "a server assigns jobs")
             stack.start_one(name)
         time.sleep(1)
         submitter.stopping.set()
         submitter.join(30)
         assert not submitter.is_alive()
-        wait_for(lambda: not count_unfinished(stack), 180, "all jobs end")
+        wait_for(lambda: not count_unfinished(stack), "all jobs end")
         report(f"{len(submitter.created)} experiments, {submitter.repeated} requests repeated")
         assert len(submitter.created) > 20
         rows = stack.query(

@@ -11,7 +11,8 @@ import psutil
 import pytest
 
 from tests.e2e.run_history import get_live_attempt, make_cartpole_definition, wait_for_success
-from tests.support.process_stack import Stack, wait_for
+from tests.support.process_stack import Stack
+from tests.support.waiting import wait_for
 from workers.host.slots import Slots
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
@@ -46,7 +47,7 @@ def submit(stack: Stack, env_steps: int, gpus: int) -> str:
 
 def wait_until_trains(stack: Stack, run_id: str, past: int) -> dict[str, Any]:
     """Waits until a run is past an env_step; returns its attempt."""
-    stack.wait_for_run(run_id, lambda run: run["progress"]["env_step"] > past, 60, "the run trains")
+    stack.wait_for_run(run_id, lambda run: run["progress"]["env_step"] > past, "the run trains")
     attempt = get_live_attempt(stack, run_id)
     assert attempt is not None
     return attempt
@@ -62,7 +63,7 @@ def find_trainer(stack: Stack, attempt_id: str) -> psutil.Process:
     def find() -> psutil.Process | None:
         return next(iter(stack.list_module_processes("workers.trainer_process", attempt_id)), None)
 
-    return wait_for(find, 60, "the trainer's process")
+    return wait_for(find, "the trainer's process")
 
 
 def test_an_attempt_on_three_slots_outlives_its_worker_and_frees_all_of_them(
@@ -93,7 +94,7 @@ def test_an_attempt_on_three_slots_outlives_its_worker_and_frees_all_of_them(
     assert len(of_two["slots"]) == 2
     assert of_two["started_at"] > done["attempts"][0]["ended_at"]
     assert len(wait_for_success(stack, single)["attempts"][0]["slots"]) == 1
-    wait_for(lambda: slots.count_free() == 4, 60, "all slots are free")
+    wait_for(lambda: slots.count_free() == 4, "all slots are free")
 
 
 def test_a_killed_supervisor_frees_all_slots_of_its_attempt(gpu_stack: Stack) -> None:

@@ -7,7 +7,8 @@ from playwright.sync_api import BrowserContext, Page, sync_playwright
 
 from tests.e2e.run_history import get_live_attempt, make_cartpole_definition, read_spooled_episodes
 from tests.e2e.test_browser import CHROMIUM, QUIET, READ_RING
-from tests.support.process_stack import Stack, wait_for
+from tests.support.process_stack import Stack
+from tests.support.waiting import wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -50,26 +51,24 @@ def test_tabs_share_a_connection_and_the_last_one_misses_nothing(
     first.goto(stack.login_url)
     first.wait_for_url("**/")
     (run,) = stack.submit(make_cartpole_definition(12_000, name="seen in tabs"))
-    stack.wait_for_run(
-        run["id"], lambda run: run["progress"]["env_step"] > 500, 60, "the run trains"
-    )
+    stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > 500, "the run trains")
     first.goto(f"/runs/{run['id']}")
-    wait_for(lambda: len(_read_points(first, run["id"])) > 5, 60, "the first tab shows points")
+    wait_for(lambda: len(_read_points(first, run["id"])) > 5, "the first tab shows points")
     second, third = context.new_page(), context.new_page()
     second.goto(f"/runs/{run['id']}")
     third.goto("/queue")
     for page in (first, second, third):
-        wait_for(lambda page=page: _is_live(page), 60, "each tab is live")  # type: ignore[misc]
+        wait_for(lambda page=page: _is_live(page), "each tab is live")  # type: ignore[misc]
     attempt = get_live_attempt(stack, run["id"])
     assert attempt is not None
     seen = len(_read_points(second, run["id"]))
     first.close()
-    wait_for(lambda: len(_read_points(second, run["id"])) > seen + 5, 60, "points still arrive")
-    stack.wait_for_run(run["id"], lambda run: run["state"] == "succeeded", 180, "the run succeeds")
+    wait_for(lambda: len(_read_points(second, run["id"])) > seen + 5, "points still arrive")
+    stack.wait_for_run(run["id"], lambda run: run["state"] == "succeeded", "the run succeeds")
     spooled = [
         (step, value)
         for _, step, value in read_spooled_episodes(stack.attempt_directory(attempt["id"]))
     ]
-    wait_for(lambda: len(_read_points(second, run["id"])) >= len(spooled), 60, "all points came")
+    wait_for(lambda: len(_read_points(second, run["id"])) >= len(spooled), "all points came")
     assert _read_points(second, run["id"]) == spooled
     assert _is_live(third)

@@ -14,7 +14,8 @@ import pytest
 
 from palestra.contract.agents import BUILTIN_AGENTS
 from tests.support.distributions import install
-from tests.support.process_stack import Stack, wait_for
+from tests.support.process_stack import Stack
+from tests.support.waiting import wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
 
@@ -73,11 +74,11 @@ def test_a_third_party_agent_trains_pauses_resumes_and_is_evaluated(stack: Stack
     assert experiment["definition"]["agent"]["parameters"] == {"noise": 0.7, "patience": 1}
 
     running = stack.wait_for_run(
-        run["id"], lambda run: run["progress"]["env_step"] > 3_000, 60, "the run trains"
+        run["id"], lambda run: run["progress"]["env_step"] > 3_000, "the run trains"
     )
     job = running["job_id"]
     stack.post(f"jobs/{job}:pause", {})
-    wait_for(lambda: stack.get(f"jobs/{job}")["state"] == "paused", 60, "the job is paused")
+    wait_for(lambda: stack.get(f"jobs/{job}")["state"] == "paused", "the job is paused")
     paused_at = stack.get(f"runs/{run['id']}")["progress"]["env_step"]
     assert paused_at < 100_000
     (newest,) = [
@@ -88,7 +89,7 @@ def test_a_third_party_agent_trains_pauses_resumes_and_is_evaluated(stack: Stack
     assert {"policy/weights.npy", "climber.json"} <= {file["name"] for file in newest["files"]}
 
     stack.post(f"jobs/{job}:resume", {})
-    done = stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 120, "the run ends")
+    done = stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, "the run ends")
     assert (done["state"], done["resume_quality"], len(done["attempts"])) == (
         "succeeded",
         "statistical",
@@ -108,11 +109,11 @@ def test_a_third_party_agent_trains_pauses_resumes_and_is_evaluated(stack: Stack
 @pytest.mark.slow
 def test_an_evaluate_job_loads_the_agents_own_files(stack: Stack) -> None:
     (run,) = stack.submit(make_climber_definition(8_000, noise=0.6))
-    stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 90, "the run ends")
+    stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, "the run ends")
     job = stack.post(
         f"runs/{run['id']}/jobs", {"schedule": "evaluate", "evaluate": {"episodes": 3, "seed": 5}}
     )
-    wait_for(lambda: stack.get(f"jobs/{job['id']}")["state"] in FINAL, 60, "the evaluation ends")
+    wait_for(lambda: stack.get(f"jobs/{job['id']}")["state"] in FINAL, "the evaluation ends")
     assert stack.get(f"jobs/{job['id']}")["failure"] is None
     (made,) = [
         row
@@ -148,7 +149,7 @@ def test_a_worker_refuses_a_job_after_the_agents_code_changed(stack: Stack) -> N
     try:
         source.write_text(before + "\nCHANGED = 1\n")
         (run,) = stack.submit(make_climber_definition(2_000, noise=0.8))
-        ended = stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 60, "the run ends")
+        ended = stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, "the run ends")
     finally:
         source.write_text(before)
     assert (ended["state"], ended["cause"]) == ("failed", "code_changed")
@@ -167,36 +168,33 @@ def test_a_run_with_changed_code_stays_paused_until_the_code_is_restored(
     before = source.read_text()
     (run,) = stack.submit(make_climber_definition(5_000_000, noise=0.55))
     running = stack.wait_for_run(
-        run["id"], lambda run: run["progress"]["env_step"] > 2_000, 60, "the run trains"
+        run["id"], lambda run: run["progress"]["env_step"] > 2_000, "the run trains"
     )
     stack.post(f"jobs/{running['job_id']}:pause", {})
-    stack.wait_for_run(run["id"], lambda run: run["state"] == "paused", 60, "the run is paused")
+    stack.wait_for_run(run["id"], lambda run: run["state"] == "paused", "the run is paused")
     try:
         source.write_text(before + "\nCHANGED = 2\n")
         stack.run_palestra("resume", run["id"])
         found = stack.wait_for_run(
             run["id"],
             lambda run: (run["state"], run["cause"]) == ("paused", "code_changed"),
-            60,
             "it is paused again",
         )
         assert "--allow-code-change" in found["failure"]["message"]
         assert found["job_id"] == running["job_id"]
         stack.run_palestra("resume", run["id"], "--allow-code-change")
         stack.wait_for_run(
-            run["id"], lambda run: run["state"] == "running", 60, "it goes on with the other code"
+            run["id"], lambda run: run["state"] == "running", "it goes on with the other code"
         )
         stack.run_palestra("cancel", run["id"])
-        stack.wait_for_run(
-            run["id"], lambda run: run["state"] == "cancelled", 60, "it is cancelled"
-        )
+        stack.wait_for_run(run["id"], lambda run: run["state"] == "cancelled", "it is cancelled")
     finally:
         source.write_text(before)
     other = stack.get(f"runs/{run['id']}")["attempts"][-1]["other_code"]
     assert other["distribution"] == "tiny-agents"
     stack.run_palestra("retry", run["id"])
     going = stack.wait_for_run(
-        run["id"], lambda run: run["state"] in {"running", "succeeded"}, 60, "it is tried again"
+        run["id"], lambda run: run["state"] in {"running", "succeeded"}, "it is tried again"
     )
     assert going["resume_quality"] == "statistical", "from its newest snapshot"
     assert going["attempts"][-1]["resumed_from"][run["id"]] is not None
@@ -207,7 +205,7 @@ def test_a_run_with_changed_code_stays_paused_until_the_code_is_restored(
 def test_a_test_job_runs_all_steps_of_a_third_party_agent(stack: Stack) -> None:
     (run,) = stack.submit(make_climber_definition(4_000, noise=0.9), schedule="test")
     (job,) = stack.get("jobs", experiment=run["experiment_id"])["items"]
-    wait_for(lambda: stack.get(f"jobs/{job['id']}")["state"] in FINAL, 60, "the test ends")
+    wait_for(lambda: stack.get(f"jobs/{job['id']}")["state"] in FINAL, "the test ends")
     assert stack.get(f"jobs/{job['id']}")["failure"] is None
 
 
@@ -222,15 +220,15 @@ def test_an_algorithm_of_stable_baselines3_trains_pauses_resumes_and_is_evaluate
     }
     (run,) = stack.submit({**definition, "evaluation": {"every_env_steps": 2_000, "episodes": 2}})
     running = stack.wait_for_run(
-        run["id"], lambda run: run["progress"]["env_step"] > 500, 90, "the run trains"
+        run["id"], lambda run: run["progress"]["env_step"] > 500, "the run trains"
     )
     stack.post(f"jobs/{running['job_id']}:pause", {})
     wait_for(
-        lambda: stack.get(f"jobs/{running['job_id']}")["state"] == "paused", 30, "the job is paused"
+        lambda: stack.get(f"jobs/{running['job_id']}")["state"] == "paused", "the job is paused"
     )
     assert stack.get(f"runs/{run['id']}")["progress"]["env_step"] < 6_000
     stack.post(f"jobs/{running['job_id']}:resume", {})
-    done = stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 120, "the run ends")
+    done = stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, "the run ends")
     assert (done["state"], done["resume_quality"], done["progress"]["env_step"]) == (
         "succeeded",
         "statistical",
@@ -244,7 +242,7 @@ def test_an_algorithm_of_stable_baselines3_trains_pauses_resumes_and_is_evaluate
     job = stack.post(
         f"runs/{run['id']}/jobs", {"schedule": "evaluate", "evaluate": {"episodes": 3, "seed": 5}}
     )
-    wait_for(lambda: stack.get(f"jobs/{job['id']}")["state"] in FINAL, 60, "the evaluation ends")
+    wait_for(lambda: stack.get(f"jobs/{job['id']}")["state"] in FINAL, "the evaluation ends")
     assert stack.get(f"jobs/{job['id']}")["failure"] is None
     wrong = {
         **definition,
@@ -272,14 +270,14 @@ def make_digits_definition(updates: int, **sections: Any) -> dict[str, Any]:
 def test_a_supervised_run_pauses_resumes_exactly_and_shows_its_metrics(stack: Stack) -> None:
     (run,) = stack.submit(make_digits_definition(4_000))
     running = stack.wait_for_run(
-        run["id"], lambda run: run["progress"]["update"] > 300, 60, "the run trains"
+        run["id"], lambda run: run["progress"]["update"] > 300, "the run trains"
     )
     stack.post(f"jobs/{running['job_id']}:pause", {})
     wait_for(
-        lambda: stack.get(f"jobs/{running['job_id']}")["state"] == "paused", 30, "the job is paused"
+        lambda: stack.get(f"jobs/{running['job_id']}")["state"] == "paused", "the job is paused"
     )
     stack.post(f"jobs/{running['job_id']}:resume", {})
-    done = stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 90, "the run ends")
+    done = stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, "the run ends")
     assert (done["state"], done["resume_quality"], done["progress"]["update"]) == (
         "succeeded",
         "exact",
@@ -304,7 +302,7 @@ def test_a_supervised_run_pauses_resumes_exactly_and_shows_its_metrics(stack: St
     job = stack.post(
         f"runs/{run['id']}/jobs", {"schedule": "evaluate", "evaluate": {"snapshot": "best"}}
     )
-    wait_for(lambda: stack.get(f"jobs/{job['id']}")["state"] in FINAL, 60, "the evaluation ends")
+    wait_for(lambda: stack.get(f"jobs/{job['id']}")["state"] in FINAL, "the evaluation ends")
     (made,) = [
         row
         for row in stack.get(f"runs/{run['id']}/evaluations")["items"]

@@ -16,7 +16,7 @@ from palestra.cli.embedded.child_processes import find_marked
 from palestra.client import Client
 from palestra.processes import read_stat
 from tests.e2e.palestra_up import UpProcess, has_ended_cleanly
-from tests.support.process_stack import wait_for
+from tests.support.waiting import wait_for
 
 
 def _is_running(pid: int) -> bool:
@@ -100,11 +100,10 @@ def test_a_killed_child_is_started_again(up_process: UpProcess, name: str) -> No
     os.kill(before, signal.SIGKILL)
     wait_for(
         lambda: up_process.get_pid(name) != before and _is_running(up_process.get_pid(name)),
-        60,
         f"{name} lives again",
     )
     with Client(told["url"], up_process.data.user_token.read_text().strip()) as client:
-        wait_for(lambda: _is_worker_online(client), 90, "server and worker are back")
+        wait_for(lambda: _is_worker_online(client), "server and worker are back")
     code, errors = up_process.stop()
     assert (code, f"{name} was killed by SIGKILL; starting it again" in errors) == (130, True)
     assert has_ended_cleanly(up_process)
@@ -121,7 +120,7 @@ def _is_worker_online(client: Client) -> bool:
 
 def test_ctrl_c_during_the_imports_leaves_no_process(up_process: UpProcess) -> None:
     maps = Path(f"/proc/{up_process.process.pid}/maps")
-    wait_for(lambda: "pydantic_core" in maps.read_text(), 60, "the command imports its parts")
+    wait_for(lambda: "pydantic_core" in maps.read_text(), "the command imports its parts")
     code, errors = up_process.stop()
     assert code in {130, -signal.SIGINT}, (
         "a shell shows both as 130; Python may take either while it imports an extension"
@@ -132,7 +131,7 @@ def test_ctrl_c_during_the_imports_leaves_no_process(up_process: UpProcess) -> N
 
 @pytest.mark.parametrize("seconds", [0.0, 1.5, 3.0])
 def test_ctrl_c_during_the_start_leaves_no_process(up_process: UpProcess, seconds: float) -> None:
-    wait_for(up_process.data.state.exists, 60, "it begins to start")
+    wait_for(up_process.data.state.exists, "it begins to start")
     time.sleep(seconds)
     code, errors = up_process.stop()
     assert code == 130

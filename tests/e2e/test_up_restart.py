@@ -9,7 +9,7 @@ from palestra.cli.embedded.child_processes import find_marked
 from palestra.client import Client
 from tests.e2e.palestra_up import UpProcess, has_ended_cleanly
 from tests.e2e.run_history import make_cartpole_definition
-from tests.support.process_stack import wait_for
+from tests.support.waiting import wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
 
@@ -36,7 +36,6 @@ def test_the_processes_of_a_killed_instance_end_and_the_next_one_has_its_data(
                 if "workers.host" in _read_arguments(pid)
             ]
         ),
-        60,
         "the worker ends",
     )
     second = UpProcess(directory)
@@ -46,7 +45,6 @@ def test_the_processes_of_a_killed_instance_end_and_the_next_one_has_its_data(
         assert client.experiment(experiment.id).id == experiment.id
         wait_for(
             lambda: all(run.state == "succeeded" for run in client.runs(experiment.id)),
-            90,
             "the job that was queued ends",
         )
     assert second.stop()[0] == 130
@@ -77,13 +75,13 @@ def test_ctrl_c_saves_a_running_training_which_the_next_start_resumes(
             read_definition(encode_canonical_json(make_cartpole_definition(LONG)))
         )
         (run,) = client.runs(experiment.id)
-        wait_for(lambda: client.run(run.id).progress.env_step > 500, 120, "the run trains")
+        wait_for(lambda: client.run(run.id).progress.env_step > 500, "the run trains")
     assert up_process.stop()[0] == 130
     assert has_ended_cleanly(up_process)
     second = UpProcess(directory)
     again = second.wait_until_ready()
     with Client(again["url"], second.data.user_token.read_text().strip()) as client:
-        wait_for(lambda: client.run(run.id).state == "succeeded", 180, "the run ends")
+        wait_for(lambda: client.run(run.id).state == "succeeded", "the run ends")
         done = client.run(run.id)
     assert (done.resume_quality, done.progress.env_step, len(done.attempts)) == ("exact", LONG, 2)
     assert second.stop()[0] == 130

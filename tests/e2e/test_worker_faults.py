@@ -14,7 +14,8 @@ from tests.e2e.run_history import (
     make_cartpole_definition,
     wait_for_success,
 )
-from tests.support.process_stack import Stack, wait_for
+from tests.support.process_stack import Stack
+from tests.support.waiting import wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
 
@@ -24,7 +25,7 @@ def _find_trainer(stack: Stack, attempt_id: str) -> psutil.Process:
         trainers = stack.list_module_processes("workers.trainer_process", attempt_id)
         return trainers[0] if trainers else None
 
-    return wait_for(find, 60, "the trainer's process")
+    return wait_for(find, "the trainer's process")
 
 
 def _start_training(stack: Stack, env_steps: int, past: int) -> tuple[str, str, psutil.Process]:
@@ -32,9 +33,7 @@ def _start_training(stack: Stack, env_steps: int, past: int) -> tuple[str, str, 
     trainer process.
     """
     (run,) = stack.submit(make_cartpole_definition(env_steps))
-    stack.wait_for_run(
-        run["id"], lambda run: run["progress"]["env_step"] > past, 60, "the run trains"
-    )
+    stack.wait_for_run(run["id"], lambda run: run["progress"]["env_step"] > past, "the run trains")
     attempt = get_live_attempt(stack, run["id"])
     assert attempt is not None
     return run["id"], attempt["id"], _find_trainer(stack, attempt["id"])
@@ -44,7 +43,7 @@ def test_after_a_killed_trainer_the_next_attempt_resumes_the_newest_snapshot(sta
     (run,) = stack.submit(make_cartpole_definition(12_000))
 
     stack.wait_for_run(
-        run["id"], lambda run: run["snapshots"]["verified"], 60, "a snapshot is verified"
+        run["id"], lambda run: run["snapshots"]["verified"], "a snapshot is verified"
     )
     first = get_live_attempt(stack, run["id"])
     assert first is not None
@@ -61,7 +60,7 @@ def test_after_a_killed_trainer_the_next_attempt_resumes_the_newest_snapshot(sta
         trainer.resume()
         return False
 
-    wait_for(is_frozen_past_a_snapshot, 60, "the run is well past its newest snapshot")
+    wait_for(is_frozen_past_a_snapshot, "the run is well past its newest snapshot")
     trainer.kill()
     killed = time.monotonic()
 
@@ -73,7 +72,7 @@ def test_after_a_killed_trainer_the_next_attempt_resumes_the_newest_snapshot(sta
             else None
         )
 
-    second = wait_for(find_second_attempt, 15, "attempt 2 runs")
+    second = wait_for(find_second_attempt, "attempt 2 runs")
     assert time.monotonic() - killed < 15
     resumed_from = second["resumed_from"][run["id"]]  # type: ignore[index]
     assert resumed_from is not None
@@ -96,7 +95,6 @@ def test_a_trainer_runs_on_after_its_worker_is_killed_and_the_next_worker_adopts
     stack.wait_for_run(
         run_id,
         lambda run: run["progress"]["env_step"] > before + 1_000,
-        30,
         "training goes on without a worker",
     )
     assert trainer.is_running()
@@ -114,7 +112,6 @@ def test_a_trainer_ends_with_its_killed_supervisor_and_the_run_is_resumed(stack:
     supervisors[0].kill()
     wait_for(
         lambda: not trainer.is_running() or trainer.status() == psutil.STATUS_ZOMBIE,
-        60,
         "the trainer dies with its supervisor",
     )
     done = wait_for_success(stack, run_id)

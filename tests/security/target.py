@@ -22,8 +22,9 @@ import httpx
 from palestra.contract.names import new_id
 from palestra.contract.work_order import WORK_ORDER_VERSION
 from tests.support.assigned_jobs import assign_job
-from tests.support.process_stack import Stack, wait_for
+from tests.support.process_stack import Stack
 from tests.support.server_fixture import make_catalogue, make_definition
+from tests.support.waiting import wait_for
 
 LONGEST_DELAY = 0.25
 """Longest time in seconds for which one request may delay another."""
@@ -66,7 +67,7 @@ class Target(Stack):
             shell = f'ulimit -n {self._descriptors} && exec "$@"'
             command = ["/bin/sh", "-c", shell, "server", *command]
         self._start("server", command)
-        wait_for(self.is_server_ready, 30, f"the server is ready\n{self.log('server')}")
+        wait_for(self.is_server_ready, f"the server is ready\n{self.log('server')}")
 
     def request(
         self, method: str, path: str, body: Any = None, who: str = "user"

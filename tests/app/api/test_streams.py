@@ -116,5 +116,5 @@ async def test_a_sign_out_ends_the_streams_of_the_user(shared: AppServer, url: s
         async with contextlib.aclosing(browser):
             answer = await browser.post("/api/v1/account:sign-out", headers=headers)
         assert answer.status_code == 200, answer.text
-        await until(lambda: login.has_ended, SECONDS)
+        await until(lambda: login.has_ended)
         assert not program.has_ended, "tokens stay"

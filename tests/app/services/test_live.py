@@ -211,7 +211,7 @@ async def test_a_slow_client_is_asked_to_reload(
         await first
         for seq in range(2, 8):
             await _send(database, attempt_id, seq, records.make_points(run_id, "loss", [seq]))
-        await until(lambda: stream.has_overflowed, 10.0)
+        await until(lambda: stream.has_overflowed)
         (delivery,) = await anext(events)
         assert (delivery.resync, delivery.events) == ((0,), [])
         with pytest.raises(StopAsyncIteration):
@@ -238,7 +238,7 @@ async def test_a_slow_client_gets_the_newest_event_of_a_resource_and_all_points(
             await _send(database, attempt_id, seq, records.make_points(run_id, "loss", [seq]))
             async with database.read() as session:
                 newest = await event_log.read_cursor(session)
-            await until(partial(_has_reached, hub, newest), 10.0)
+            await until(partial(_has_reached, hub, newest))
         received = _list_events(await anext(events))
     views = _parse_data([event.frame for event in received])
     jobs = [view["data"]["state"] for view in views if view["type"] == "job"]

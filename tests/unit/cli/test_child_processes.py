@@ -7,7 +7,7 @@ import pytest
 
 from palestra.cli.embedded.child_processes import ChildFailedError, Children, Program
 from palestra.cli.embedded.datadir import DataDir
-from tests.support.process_stack import wait_for
+from tests.support.waiting import wait_for
 
 
 def make_children_with_ended_child(data: Path, code: int) -> tuple[Children, list[str]]:
@@ -17,7 +17,7 @@ def make_children_with_ended_child(data: Path, code: int) -> tuple[Children, lis
     directory.prepare()
     children = Children(directory, said.append)
     children.start(Program("worker", [sys.executable, "-c", f"raise SystemExit({code})"]))
-    wait_for(lambda: not children.is_alive("worker"), 20, "it ends")
+    wait_for(lambda: not children.is_alive("worker"), "it ends")
     return children, said
 
 
@@ -32,7 +32,7 @@ def test_a_worker_whose_directory_is_in_use_is_started_again(tmp_path: Path) -> 
         children.restart_ended()
         return children.pid("worker") != first
 
-    wait_for(is_another, 20, "a new start")
+    wait_for(is_another, "a new start")
     children.stop(())
 
 

@@ -5,7 +5,7 @@ import json
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from palestra.contract.names import new_id
 from palestra.contract.telemetry import MAX_COLUMN, MAX_EVALUATION_RETURNS, RunRecord
 from palestra.telemetry.spool import SpoolReader, SpoolWriter
 from tests.support.records_of_tables import split_table
+from tests.support.waiting import wait_for
 from workers.core.types import EpisodeEnd, LearnReport
 from workers.engine.clock import Clock
 from workers.recording.metric_windows import window_length
@@ -59,13 +60,6 @@ def list_series(sink: Sink, name: str) -> list[tuple[int, float]]:
     every = (one for found in sink.records for one in split_table(found.model_dump()))
     records = [one for one in every if one["type"] == "points" and one["series"] == name]
     return [pair for one in records for pair in zip(one["env_step"], one["value"], strict=True)]
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 5
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_columns_above_the_limit_become_several_records(tmp_path: Path, clock: Clock) -> None:
@@ -274,7 +268,7 @@ def test_an_error_of_the_writer_thread_is_raised_in_the_loop(clock: Clock) -> No
     recorder = SpoolRecorder(RUN, sink)
     recorder.record_point(clock, "a", 1.0)
     recorder.start()
-    wait_for(lambda: sink.refused)
+    wait_for(lambda: sink.refused, "the sink refuses")
     with pytest.raises(OSError, match="full"):
         close_windows(recorder, clock)
     sink.full = False

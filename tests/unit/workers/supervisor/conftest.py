@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 
 from palestra.contract.names import new_id
 from palestra.contract.work_order import WorkOrder
+from tests.support.waiting import wait_for
 from workers.ipc.attempt_directory import AttemptDirectory, read_json
 from workers.ipc.process_tree import find_processes
 
@@ -22,14 +22,6 @@ sys.path.insert(0, str(HERE))
 from scripted_server import ScriptedServer  # noqa: E402
 
 TOKEN = "attempt-token-that-nobody-sees"
-
-
-def wait_for(question: Callable[[], Any], what: str, seconds: float = 60.0) -> Any:
-    end = time.monotonic() + seconds
-    while not (answer := question()):
-        assert time.monotonic() < end, f"not within {seconds} s: {what}"
-        time.sleep(0.02)
-    return answer
 
 
 def make_work_order(**changes: Any) -> WorkOrder:
@@ -147,14 +139,14 @@ class SupervisorBench:
     def wait_for_step(self, step: int) -> None:
         wait_for(
             lambda: read_json(self.directory.progress).get("env_step", 0) >= step,
-            f"step {step}\n{self.log()}",
+            lambda: f"step {step}\n{self.log()}",
         )
 
-    def wait_for_end(self, seconds: float = 60.0) -> dict[str, Any]:
+    def wait_for_end(self) -> dict[str, Any]:
         """Waits until the supervisor ends; returns the report that the server received."""
-        wait_for(self.is_gone, f"the supervisor ends\n{self.log()}", seconds)
+        wait_for(self.is_gone, lambda: f"the supervisor ends\n{self.log()}")
         assert not self.list_processes()
-        wait_for(self.is_slot_free, "the slot is free", 60)
+        wait_for(self.is_slot_free, "the slot is free")
         assert len(self.server.releases) == 1, self.log()
         assert self.directory.released.exists()
         report: dict[str, Any] = self.server.releases[0]["report"]

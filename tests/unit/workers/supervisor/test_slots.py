@@ -10,9 +10,9 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-from conftest import wait_for
 
 from app.domain.queue.placement import WorkerOffer
+from tests.support.waiting import wait_for
 from workers.host.slots import Slots, gpus_of_slots
 
 
@@ -94,7 +94,7 @@ def test_locks_do_not_leak_into_unrelated_children(tmp_path: Path):
     )
     held.release()
     try:
-        wait_for(lambda: slots.count_free() == 1, "only inheritance on purpose holds a slot", 60)
+        wait_for(lambda: slots.count_free() == 1, "only inheritance on purpose holds a slot")
     finally:
         child.communicate(b"\n")
 

@@ -13,13 +13,14 @@ from typing import Any
 
 import httpx
 import pytest
-from conftest import make_work_order, wait_for
+from conftest import make_work_order
 from scripted_server import ScriptedServer, make_problem
 
 from palestra.contract.job_options import Limits, Resources
 from palestra.contract.names import Schedule, new_id
 from palestra.contract.states import Cause
 from palestra.telemetry.spool import SpoolReader, SpoolWriter
+from tests.support.waiting import wait_for
 from workers.ipc import snapshot_requests
 from workers.ipc.attempt_directory import AttemptDirectory
 from workers.ipc.json_log import get_logger

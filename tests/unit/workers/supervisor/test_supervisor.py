@@ -8,10 +8,11 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import TOKEN, wait_for
+from conftest import TOKEN
 from scripted_server import make_problem
 
 from palestra.telemetry.spool import read_spooled_seq
+from tests.support.waiting import wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
 
@@ -143,8 +144,8 @@ def test_all_processes_end_with_a_killed_supervisor(start_supervisor):
     assert len(supervised.list_processes()) == 4
     supervised.send_signal(signal.SIGKILL)
     killed = time.monotonic()
-    wait_for(lambda: not supervised.list_processes(), "nothing is left", 2.0)
-    wait_for(supervised.is_slot_free, "the slot is free", 2.0)
+    wait_for(lambda: not supervised.list_processes(), "nothing is left")
+    wait_for(supervised.is_slot_free, "the slot is free")
     assert time.monotonic() - killed < 2.5
     assert not supervised.directory.released.exists()
 
@@ -187,7 +188,7 @@ def test_the_wall_time_ends_with_a_snapshot(start_supervisor, server):
 
 def test_a_hanging_environment_is_ended_with_its_stacks(start_supervisor, server):
     supervised = start_supervisor("hang", limits={"stall_seconds": 10})
-    report = supervised.wait_for_end(40)
+    report = supervised.wait_for_end()
     assert (report["outcome"], report["cause"]) == ("failed", "stalled")
     assert any("fake_trainer.py" in line and "in main" in line for line in server.list_log_lines())
 
@@ -205,7 +206,7 @@ def test_a_stale_attempt_ends_without_a_release(start_supervisor, server, where)
     server.fault = lambda _method, path: (
         make_problem(409, "stale_attempt") if where in path else None
     )
-    wait_for(supervised.is_gone, "the supervisor ends", 60)
+    wait_for(supervised.is_gone, "the supervisor ends")
     assert not supervised.list_processes()
     assert server.releases == []
     assert not supervised.directory.released.exists()
@@ -328,7 +329,7 @@ def test_a_refused_upload_fails_the_run_with_a_note(start_supervisor, server):
 
 def test_resource_samples_reach_the_server(start_supervisor, server):
     supervised = start_supervisor("train")
-    wait_for(lambda: any(record["type"] == "system" for record in server.records), "a sample", 60)
+    wait_for(lambda: any(record["type"] == "system" for record in server.records), "a sample")
     server.order = "cancel"
     supervised.wait_for_end()
     values = next(record["values"] for record in server.records if record["type"] == "system")

@@ -9,10 +9,10 @@ from typing import Any
 
 import psutil
 import pytest
-from conftest import wait_for
 from scripted_server import ScriptedServer, make_problem
 from worker_bench import WorkerBench, grant_once, make_long_training
 
+from tests.support.waiting import wait_for
 from workers.host.slots import Slots
 from workers.ipc.attempt_directory import read_json
 from workers.ipc.process_tree import find_processes
@@ -63,14 +63,13 @@ def test_children_forked_by_a_killed_worker_do_not_block_the_next_worker(
         "worker", [sys.executable, "-c", PAUSED_FORKS, str(flag), str(paused), *places]
     )
     bench.dispatch()
-    wait_for(lambda: server.claims, f"its children work\n{bench.log('worker')}", 60)
+    wait_for(lambda: server.claims, f"its children work\n{bench.log('worker')}")
     flag.touch()
     for child in psutil.Process(worker.pid).children():
         child.kill()
     wait_for(
         lambda: paused.exists() and paused.read_text().count("\n") == 2,
         "children are forked anew",
-        20,
     )
     worker.kill()
     worker.wait()
@@ -79,11 +78,11 @@ def test_children_forked_by_a_killed_worker_do_not_block_the_next_worker(
     children = [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]
     if goes_on:
         flag.unlink()
-        wait_for(lambda: all(map(_is_gone, children)), "the children end by themselves", 60)
+        wait_for(lambda: all(map(_is_gone, children)), "the children end by themselves")
     bench.start_worker()
     assert bench.processes[-1].poll() is None, bench.log("worker")
     assert ("worker.ended_leftover" in bench.log("worker")) is not goes_on
-    wait_for(lambda: all(map(_is_gone, children)), "nothing is left of the first worker", 60)
+    wait_for(lambda: all(map(_is_gone, children)), "nothing is left of the first worker")
 
 
 def _is_gone(process: psutil.Process) -> bool:
@@ -102,13 +101,12 @@ def test_the_next_worker_adopts_and_drains_the_training_of_a_killed_worker(
     worker = bench.start_worker()
     bench.dispatch()
     attempt = bench.wait_for_attempt()
-    wait_for(lambda: read_json(attempt.progress).get("env_step", 0) > 200, "it trains", 60)
+    wait_for(lambda: read_json(attempt.progress).get("env_step", 0) > 200, "it trains")
     assert Slots(bench.state, 2).count_free() == 1
     bench.dispatch(server.claims[0]["job_id"])
     wait_for(
         lambda: bench.get_counters() == {"started": 1, "not_claimed": 1},
         "the second ring finds nothing",
-        20,
     )
     supervisor, trainer = attempt.supervisor(), attempt.trainer()
     assert supervisor is not None
@@ -120,7 +118,6 @@ def test_the_next_worker_adopts_and_drains_the_training_of_a_killed_worker(
     wait_for(
         lambda: read_json(attempt.progress)["env_step"] > before + 200,
         "training goes on without a worker",
-        30,
     )
     assert supervisor.is_alive()
     assert trainer.is_alive()
@@ -152,7 +149,7 @@ def test_a_killed_supervisor_is_reported_once_and_trainings_outlive_a_stopped_wo
     worker = bench.start_worker("--on-stop", "keep")
     bench.dispatch()
     attempt = bench.wait_for_attempt()
-    wait_for(lambda: (found := attempt.trainer()) and found.is_alive(), "a trainer", 60)
+    wait_for(lambda: (found := attempt.trainer()) and found.is_alive(), "a trainer")
     worker.send_signal(signal.SIGTERM)
     assert worker.wait(60) == 0
     supervisor = attempt.supervisor()
@@ -164,7 +161,6 @@ def test_a_killed_supervisor_is_reported_once_and_trainings_outlive_a_stopped_wo
     wait_for(
         lambda: [beat for beat in server.heartbeats if beat["dead_attempts"]],
         "the death is told",
-        10,
     )
     assert time.monotonic() - killed < 3
     time.sleep(1.5)
@@ -184,7 +180,7 @@ def test_a_worker_enrols_once_and_then_uses_its_own_secret(
     server.loses_answer = lambda path: path.endswith("/workers") and len(server.registrations) == 1
     worker = bench.start_worker()
     bench.dispatch()
-    wait_for(lambda: server.claims, f"a claim\n{bench.log('worker')}", 60)
+    wait_for(lambda: server.claims, f"a claim\n{bench.log('worker')}")
     first, second = server.registrations
     assert first["enrolment"] == second["enrolment"] is not None
     assert {secret for path, secret in server.credentials if path.endswith("/workers")} == {
@@ -224,10 +220,10 @@ def test_a_worker_with_a_revoked_secret_enrols_again(bench: WorkerBench, server:
 
     server.secret = good
     server.fault = refuse_former_secret
-    wait_for(lambda: len(server.registrations) == 2, f"it enrols again\n{bench.log('worker')}", 60)
+    wait_for(lambda: len(server.registrations) == 2, f"it enrols again\n{bench.log('worker')}")
     assert server.registrations[1]["enrolment"] not in {first, None}
     bench.dispatch()
-    wait_for(lambda: server.claims, "a claim", 60)
+    wait_for(lambda: server.claims, "a claim")
     assert ("/api/v1/leases", good) in server.credentials
 
 

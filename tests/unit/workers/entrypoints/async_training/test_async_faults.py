@@ -8,8 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,7 @@ from tests.support.async_fakes import (
     make_env_with_subprocess,
     read_records,
 )
+from tests.support.waiting import wait_for
 from workers.core.errors import SnapshotUnreadableError
 from workers.entrypoints.async_training.process_group import ProcessFailedError
 from workers.entrypoints.functional import read_history, train_agent_async
@@ -60,7 +60,7 @@ def check_processes_end() -> Iterator[None]:
     """Checks that a test leaves no process behind."""
     before = list_descendants()
     yield
-    wait_for(lambda: list_descendants() <= before)
+    wait_for(lambda: list_descendants() <= before, "all processes end")
 
 
 def list_descendants() -> set[int]:
@@ -76,13 +76,6 @@ def is_tracker(process: psutil.Process) -> bool:
         )
     except psutil.NoSuchProcess:
         return True
-
-
-def wait_for(holds: Callable[[], bool], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def train(folder: Path, processes: int = 2, **options: Any) -> Any:
@@ -155,7 +148,8 @@ def test_subprocesses_of_a_killed_process_end(tmp_path: Path) -> None:
                 psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
                 for pid in family
             )
-        )
+        ),
+        "the whole family ends",
     )
 
 
@@ -213,7 +207,10 @@ def test_any_kind_of_event_stops_training(kind: str, tmp_path: Path) -> None:
         threading.Event() if kind == "thread" else multiprocessing.get_context("fork").Event()
     )
     thread = threading.Thread(
-        target=lambda: (wait_for(lambda: len(read_records(tmp_path, "step")) > 20), event.set())
+        target=lambda: (
+            wait_for(lambda: len(read_records(tmp_path, "step")) > 20, "20 steps"),
+            event.set(),
+        )
     )
     thread.start()
     train(tmp_path, stop_event=event)
@@ -314,7 +311,7 @@ def test_processes_end_with_their_killed_caller(tmp_path: Path) -> None:
         pids = {one["pid"] for one in read_records(tmp_path, "step")}
         caller.kill()
         caller.communicate()
-    wait_for(lambda: not any(psutil.pid_exists(pid) for pid in pids))
+    wait_for(lambda: not any(psutil.pid_exists(pid) for pid in pids), "the processes end")
 
 
 class RunningScript:
@@ -330,7 +327,10 @@ class RunningScript:
         )
 
     def __enter__(self) -> Any:
-        wait_for(lambda: len({one["pid"] for one in read_records(self.folder, "step")}) == 2, 120.0)
+        wait_for(
+            lambda: len({one["pid"] for one in read_records(self.folder, "step")}) == 2,
+            "both processes step",
+        )
         return self.process
 
     def __exit__(self, *_: object) -> None:
