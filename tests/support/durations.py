@@ -59,9 +59,11 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Adds what the recorder writes to the report, which xdist carries to the first process."""
     report = yield
-    report.cpu_seconds = item.stash.get(_CPU_SECONDS, (0.0, 0.0))
-    report.fixtures = list(getattr(item, "fixturenames", ()))
-    report.marks = sorted({mark.name for mark in item.iter_markers()})
+    vars(report).update(
+        cpu_seconds=item.stash.get(_CPU_SECONDS, (0.0, 0.0)),
+        fixtures=list(getattr(item, "fixturenames", ())),
+        marks=sorted({mark.name for mark in item.iter_markers()}),
+    )
     return report
 
 
