@@ -16,10 +16,11 @@ BENCHMARKS := $(filter-out _% training tracking learning reached chaos,$(basenam
 # Marks of the tests of `make test` and `make test-all`.
 WHOLE := not slow and not gpu
 SHORT := $(WHOLE) and not extended
+COVERAGE := .coverage-data
 
 export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
 
-.PHONY: help demo up install test test-all test-durations test-slow acceptance check bench bench-peers chaos learning reference format clean
+.PHONY: help demo up install test test-all test-durations test-slow coverage mutations acceptance check bench bench-peers chaos learning reference format clean
 
 help:
 	@echo "make demo        three seeds of DQN on CartPole through the whole of Palestra; stops by itself"
@@ -29,6 +30,8 @@ help:
 	@echo "make test-all    these, and what they leave out: PostgreSQL where nothing depends on it, documents, long faults"
 	@echo "make test-durations  make test, and fails where a test takes too long; the durations stay in test-results"
 	@echo "make test-slow   trainings of hours and soaks"
+	@echo "make coverage    lines that tests reach in pytest's own processes, per package (COMPARED='report.json' of an earlier tree)"
+	@echo "make mutations   60 drawn mutations of the code, each against the tests that cover its line; goes on where it stopped"
 	@echo "make acceptance  the 197 rows of the five seed documents, a tick per row"
 	@echo "make reference   writes docs/definition.md anew, from the schema"
 	@echo "make check       formatters, linters, types, import rules"
@@ -57,6 +60,18 @@ test-durations: $(STAMPS)/dev $(STAMPS)/frontend $(STAMPS)/chromium
 
 test-slow: $(STAMPS)/dev $(STAMPS)/frontend $(STAMPS)/chromium
 	@$(BIN)/pytest -m slow --timeout 7200 $(TEST)
+
+coverage: $(STAMPS)/dev
+	@rm -rf $(COVERAGE) && mkdir $(COVERAGE)
+	@COVERAGE_FILE=$(COVERAGE)/tests $(BIN)/pytest -n 4 -m "$(WHOLE) and not processes and not browser" --timeout 900 \
+		--cov --cov-context=test --cov-report=json:$(COVERAGE)/report.json
+	@$(BIN)/python .ci/tools/coverage_table.py $(COMPARED) $(COVERAGE)/report.json
+
+$(COVERAGE)/tests: | $(STAMPS)/dev
+	@$(MAKE) coverage
+
+mutations: $(STAMPS)/dev $(COVERAGE)/tests
+	@$(BIN)/python .ci/tools/mutations.py run $(COVERAGE)/tests $(COVERAGE)/mutations.json
 
 acceptance: $(STAMPS)/dev
 	@$(BIN)/pytest -q -n 3 --rows tests/acceptance $(TEST)
@@ -89,7 +104,7 @@ format: $(STAMPS)/dev $(STAMPS)/npm
 	$(NODE) npm --prefix frontend run fix
 
 clean:
-	rm -rf $(STAMPS) $(VENV) frontend/node_modules frontend/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(STAMPS) $(VENV) frontend/node_modules frontend/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis $(COVERAGE)
 
 $(BIN)/python:
 	@.ci/tools/make-venv.sh $(VENV)
