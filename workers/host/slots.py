@@ -7,7 +7,7 @@ once the last process of the attempt has ended, even if the worker was restarted
 import fcntl
 import os
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -38,12 +38,16 @@ class Slots:
     Args:
         state_directory: The worker's directory; the locks are in `slots/`.
         count: Number of slots.
+        sleep: Called with seconds between two attempts to take slots.
     """
 
-    def __init__(self, state_directory: Path, count: int) -> None:
+    def __init__(
+        self, state_directory: Path, count: int, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
         self._directory = state_directory / "slots"
         self._directory.mkdir(parents=True, exist_ok=True)
         self.count = count
+        self._sleep = sleep
 
     def take(
         self,
@@ -62,7 +66,7 @@ class Slots:
             return None
         end = time.monotonic() + patience
         while (held := self._take_free(indices, number)) is None and time.monotonic() < end:
-            time.sleep(_PAUSE_SECONDS)
+            self._sleep(_PAUSE_SECONDS)
         return held
 
     def take_these(self, indices: Collection[int]) -> HeldSlots | None:

@@ -12,7 +12,7 @@ import pytest
 
 from palestra.contract.names import new_id
 from palestra.contract.work_order import WorkOrder
-from tests.support.waiting import wait_for
+from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from workers.ipc.attempt_directory import AttemptDirectory, read_json
 from workers.ipc.process_tree import find_processes
 
@@ -102,7 +102,7 @@ class SupervisorBench:
             json.dumps({"server": self.server.url, "token": TOKEN, "renew_seconds": 0.3}).encode()
         )
         starter.stdin.close()
-        assert starter.wait(60) == 0, "the first process leaves at once"
+        assert starter.wait(PATIENCE_SECONDS) == 0, "the first process leaves at once"
         with os.fdopen(read_end, "rb") as ready:
             assert ready.read() == b"ready\n", self.log()
 

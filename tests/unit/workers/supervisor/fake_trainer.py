@@ -24,7 +24,7 @@ from palestra.contract.work_order import AttemptReport, Failure, WorkOrder
 from palestra.telemetry.spool import SpoolWriter
 from workers.ipc.attempt_directory import CONTROL_FD_VARIABLE, AttemptDirectory, write_atomically
 
-SLEEPER = "import time,signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+SLEEPER = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.pause()"
 ENDS = {
     "pause": (Outcome.PAUSED, Cause.USER),
     "cancel": (Outcome.CANCELLED, Cause.USER),
@@ -177,7 +177,8 @@ def main() -> None:
             ctypes.string_at(0)
         case "hang":
             trainer.advance()
-            time.sleep(600)
+            while True:
+                signal.pause()
         case "memory":
             hoard = bytearray(300 * 1024 * 1024)
             hoard[::4096] = b"x" * len(hoard[::4096])

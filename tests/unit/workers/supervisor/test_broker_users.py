@@ -19,9 +19,9 @@ from app.daemons.dispatcher import CeleryDispatchQueue
 from app.services.jobs.dispatch_plan import AssignedJob
 from palestra.cli.embedded.broker_users import QUEUES, RULES, build_user_lines
 from palestra.contract.names import new_id, worker_queue
-from tests.support.waiting import wait_for
+from tests.support.waiting import PATIENCE_SECONDS, wait_for
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.processes
 
 PASSWORDS = {"server": "password-of-server", "worker": "password-of-worker"}
 ADMIN = "user admin on >password-of-admin ~* &* +@all"
@@ -47,9 +47,7 @@ class GuardedBench(WorkerBench):
         )
         path = self.directory / "valkey.conf"
         path.write_text("\n".join([*options, *build_user_lines(PASSWORDS), ADMIN, ""]))
-        started = self._start("broker", [str(get_binary_path()), str(path)])
-        wait_for(lambda: "Ready to accept" in self.log("broker"), "the broker")
-        return started
+        return self._start_broker([str(get_binary_path()), str(path)])
 
     def connect_admin(self) -> redis.Redis:
         return redis.Redis.from_url(self.get_url("admin"), decode_responses=True)
@@ -76,10 +74,10 @@ async def fan_out(url: str) -> None:
     first, second = RedisBus(url), RedisBus(url)
     tasks = [asyncio.create_task(bus.run()) for bus in (first, second)]
     try:
-        assert await second.wait_until_connected(10)
+        assert await second.wait_until_connected(PATIENCE_SECONDS)
         heard = second.subscribe("topic")
         first.publish("topic")
-        assert await heard.wait(10) == {"topic"}
+        assert await heard.wait(PATIENCE_SECONDS) == {"topic"}
     finally:
         for task in tasks:
             task.cancel()
@@ -109,7 +107,7 @@ def test_each_role_is_granted_exactly_the_commands_it_uses(
         asyncio.run(fan_out(guarded_bench.get_url("server")))
         worker = guarded_bench.processes[-1]
         worker.terminate()
-        assert worker.wait(60) == 0
+        assert worker.wait(PATIENCE_SECONDS) == 0
         assert broker.acl_log() == []
         assert (
             list_granted_commands("server") | list_granted_commands("worker")

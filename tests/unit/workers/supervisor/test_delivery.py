@@ -21,7 +21,7 @@ from workers.host.slots import Slots
 from workers.ipc.attempt_directory import AttemptDirectory
 from workers.ipc.server_api import WorkerApi
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.processes
 
 WORKER = "wrk_" + "0" * 26
 FULL = "The disk of the server's artifact store is full."

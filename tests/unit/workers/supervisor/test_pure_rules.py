@@ -16,6 +16,7 @@ from palestra.contract.names import Schedule, new_id
 from palestra.contract.registration import Gpu
 from palestra.contract.states import Cause, Order, Outcome
 from palestra.contract.work_order import AttemptReport
+from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from workers.host.broker import SETTINGS, kombu_url, mask_password
 from workers.host.options import UsageError, choose_gpus, parse_options, read_token
 from workers.host.registration import list_local_attempts
@@ -172,10 +173,12 @@ def test_a_weaker_order_does_not_replace_a_stronger_one():
 
 
 def test_an_order_wakes_its_waiter():
-    box, started = PendingOrder(), time.monotonic()
-    threading.Timer(0.05, box.give, [Order.PAUSE]).start()
-    box.wait(5.0)
-    assert time.monotonic() - started < 2
+    box = PendingOrder()
+    waiter = threading.Thread(target=box.wait, args=(threading.TIMEOUT_MAX,), daemon=True)
+    waiter.start()
+    box.give(Order.PAUSE)
+    waiter.join(PATIENCE_SECONDS)
+    assert not waiter.is_alive()
 
 
 GPUS = (Gpu(index=0, name="a", memory_mib=1), Gpu(index=1, name="b", memory_mib=1))
@@ -272,7 +275,9 @@ def test_the_command_refuses_an_open_token_file(tmp_path: Path):
         "--token-file",
         str(path),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
+    )
     assert done.returncode == 2
     assert "chmod 600" in done.stderr
     assert "Traceback" not in done.stderr
@@ -350,10 +355,7 @@ def test_the_census_finds_live_and_dead_attempts(tmp_path: Path):
 def test_a_zombie_process_counts_as_dead():
     process = subprocess.Popen([sys.executable, "-c", "pass"])
     identity = identify(process.pid)
-    deadline = time.monotonic() + 5
-    while identity.is_alive() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not identity.is_alive()
+    wait_for(lambda: not identity.is_alive(), "the process ends")
     process.wait()
 
 
@@ -363,4 +365,4 @@ def test_backoff_grows_and_stops():
     assert backoff.wait() is False
     assert backoff.failures == 1
     stop.set()
-    assert backoff.wait(100.0) is True
+    assert backoff.wait(PATIENCE_SECONDS) is True

@@ -1,18 +1,21 @@
 """Slots of a worker: locks that the processes of an attempt hold."""
 
+import fcntl
 import multiprocessing
+import os
 import random
 import subprocess
 import sys
 import threading
 import time
 from itertools import combinations
+from multiprocessing import synchronize
 from pathlib import Path
 
 import pytest
 
 from app.domain.queue.placement import WorkerOffer
-from tests.support.waiting import wait_for
+from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from workers.host.slots import Slots, gpus_of_slots
 
 
@@ -39,36 +42,42 @@ def test_slots_are_taken_once_and_free_when_the_last_holder_is_gone(tmp_path: Pa
 
 
 def test_a_waiting_caller_gets_a_slot_once_its_last_process_ends(tmp_path: Path):
-    slots = Slots(tmp_path, 1)
-    held = slots.take()
+    held = Slots(tmp_path, 1).take()
     assert held is not None
-    threading.Timer(0.3, held.release).start()
-    assert slots.take() is None
-    began = time.monotonic()
-    late = slots.take(patience=30.0)
+    assert Slots(tmp_path, 1).take() is None
+    slots = Slots(tmp_path, 1, sleep=lambda _: held.release())
+    late = slots.take(patience=PATIENCE_SECONDS)
     assert late is not None
-    assert time.monotonic() - began < 10
     late.release()
 
 
-def test_reading_the_slots_does_not_block_a_concurrent_claim(tmp_path: Path):
-    slots, stop, missed = Slots(tmp_path, 1), threading.Event(), 0
+def test_a_claim_waits_for_a_reader_of_the_slots(tmp_path: Path):
+    """A reader holds a shared lock for a moment; without the wait the claim would find no slot."""
+    Slots(tmp_path, 1)
+    descriptor = os.open(tmp_path / "slots" / "0.lock", os.O_RDWR | os.O_CREAT)
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
+    held = Slots(tmp_path, 1, sleep=lambda _: os.close(descriptor)).take()
+    assert held is not None
+    held.release()
+
+
+def test_readers_of_the_slots_and_claims_do_not_block_each_other(tmp_path: Path):
+    slots, rounds = Slots(tmp_path, 1), 300
+    together = threading.Barrier(2)
 
     def look() -> None:
-        while not stop.is_set():
+        for _ in range(rounds):
+            together.wait()
             slots.count_free()
-            time.sleep(0.0005)
 
     thread = threading.Thread(target=look)
     thread.start()
-    for _ in range(300):
-        held = slots.take()
-        missed += held is None
-        if held is not None:
-            held.release()
-    stop.set()
+    for _ in range(rounds):
+        together.wait()
+        held = slots.take(patience=PATIENCE_SECONDS)
+        assert held is not None
+        held.release()
     thread.join()
-    assert missed == 0
 
 
 @pytest.mark.parametrize(
@@ -108,7 +117,7 @@ def test_several_slots_are_taken_together_or_not_at_all(tmp_path: Path):
     last = slots.take()
     assert last is not None
     assert last.indices == (2,), "the slot that was left over was not kept by the failed attempt"
-    assert slots.take(4, patience=60.0) is None, "it is not waited for what cannot be"
+    assert slots.take(4, patience=PATIENCE_SECONDS) is None, "it is not waited for what cannot be"
     first.release()
     last.release()
     assert slots.count_free() == 3
@@ -133,16 +142,20 @@ def test_several_slots_stay_held_while_one_process_has_them(tmp_path: Path):
     again.release()
 
 
-def _take_often(directory: Path, number: int, seed: int, times: int) -> None:
+def _take_often(
+    directory: Path, number: int, seed: int, times: int, together: synchronize.Barrier
+) -> None:
     """Takes slots and checks that nobody else has them; ends with an error if it never gets any."""
     slots, source = Slots(directory, 4), random.Random(seed)
+    together.wait()
     for _ in range(times):
-        held = slots.take(number, patience=30.0)
+        held = slots.take(number, patience=PATIENCE_SECONDS)
         assert held is not None
         marks = [directory / f"taken-{index}" for index in held.indices]
         for mark in marks:
             mark.touch(exist_ok=False)
-        time.sleep(source.uniform(0, 0.004))
+        for _ in range(source.randrange(100)):
+            time.sleep(0)
         for mark in marks:
             mark.unlink()
         held.release()
@@ -150,14 +163,16 @@ def _take_often(directory: Path, number: int, seed: int, times: int) -> None:
 
 def test_processes_that_take_several_slots_do_not_block_each_other(tmp_path: Path):
     context = multiprocessing.get_context("spawn")
+    numbers = (1, 2, 3, 3, 4)
+    together = context.Barrier(len(numbers))
     takers = [
-        context.Process(target=_take_often, args=(tmp_path, number, number, 60))
-        for number in (1, 2, 3, 3, 4)
+        context.Process(target=_take_often, args=(tmp_path, number, number, 60, together))
+        for number in numbers
     ]
     for taker in takers:
         taker.start()
     for taker in takers:
-        taker.join(60)
+        taker.join()
         assert taker.exitcode == 0
     assert Slots(tmp_path, 4).count_free() == 4
 

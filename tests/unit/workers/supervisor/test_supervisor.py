@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from scripted_server import make_problem
 from palestra.telemetry.spool import read_spooled_seq
 from tests.support.waiting import wait_for
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.processes
 
 
 def test_an_attempt_ships_telemetry_uploads_results_and_releases(start_supervisor, server):
@@ -143,10 +142,8 @@ def test_all_processes_end_with_a_killed_supervisor(start_supervisor):
     supervised.wait_for_step(5)
     assert len(supervised.list_processes()) == 4
     supervised.send_signal(signal.SIGKILL)
-    killed = time.monotonic()
     wait_for(lambda: not supervised.list_processes(), "nothing is left")
     wait_for(supervised.is_slot_free, "the slot is free")
-    assert time.monotonic() - killed < 2.5
     assert not supervised.directory.released.exists()
 
 
@@ -219,11 +216,16 @@ def test_an_unreachable_server_neither_stops_the_training_nor_loses_records(
     supervised.wait_for_step(30)
     server.stop()
     wait_for(supervised.directory.report.exists, "the trainer ends without the server")
-    time.sleep(1.0)
-    assert not supervised.is_gone()
-    assert not supervised.is_slot_free(), "the slot is taken until the server knows"
+    free_at_release = []
+
+    def look_at_slot(_method, path):
+        if "release" in path:
+            free_at_release.append(supervised.is_slot_free())
+
+    server.fault = look_at_slot
     server.start()
     report = supervised.wait_for_end()
+    assert free_at_release == [False], "the slot is taken until the server knows"
     assert report["outcome"] == "succeeded"
     assert server.list_steps() == list(range(1, 251))
     assert (
@@ -270,12 +272,12 @@ def test_the_snapshot_to_resume_from_is_there_before_the_trainer(start_superviso
         "resume_exact": True,
         "files": [file],
     }
-    times = []
+    reads = []
 
     def answer_after_two_faults(_method, path):
         if path.startswith("/artifacts/"):
-            times.append(time.monotonic())
-            return (502, {}) if len(times) == 1 else (200, b"damaged") if len(times) == 2 else None
+            reads.append(path)
+            return (502, {}) if len(reads) == 1 else (200, b"damaged") if len(reads) == 2 else None
         return None
 
     server.fault = answer_after_two_faults
@@ -285,7 +287,7 @@ def test_the_snapshot_to_resume_from_is_there_before_the_trainer(start_superviso
     assert json.loads((supervised.directory.root / "inputs.json").read_text()) == {
         f"{snapshot['snapshot_id']}/w.bin": "weights"
     }
-    assert len(times) == 3
+    assert len(reads) == 3
 
 
 def test_a_deleted_resume_snapshot_fails_the_attempt_with_a_reason(start_supervisor, server):

@@ -3,8 +3,6 @@ without results.
 """
 
 import random
-import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -211,31 +209,36 @@ def test_snapshots_faster_than_the_network_are_stored_within_the_bound(
 ) -> None:
     """Regression: with a delay of 0.15 s, 40 of 43 snapshots, the last one among them, were deleted
     before they were uploaded.
+
+    Each request advances the time by that delay, and the trainer writes a snapshot every 0.2 s.
     """
-    server.fault = lambda _method, _path: time.sleep(DELAY)
-    stop, stored_at = threading.Event(), [0]
+    seconds, lags, uploads = 0.0, [0], 0
 
-    def upload() -> None:
-        while not stop.is_set():
-            if not attempt.step():
-                stop.wait(0.01)
-            stored_at[0] = max(
-                [0, *(one.env_step for one in attempt.announced if is_stored_whole(server, one))]
-            )
+    def save_until_now() -> None:
+        while len(attempt.announced) < min(43, 1 + int(seconds / 0.2)):
+            index = len(attempt.announced)
+            lags.append(index - count_until_stored())
+            attempt.save((index + 1) * 2_048, score=float(index % 7))
 
-    thread = threading.Thread(target=upload)
-    thread.start()
-    lags = []
-    for index in range(43):
-        attempt.save((index + 1) * 2_048, score=float(index % 7))
-        time.sleep(0.2)
-        lags.append((index + 1) - stored_at[0] // 2_048)
-    stop.set()
-    thread.join(30)
+    def count_until_stored() -> int:
+        stored = (one.env_step for one in attempt.announced if is_stored_whole(server, one))
+        return max(stored, default=0) // 2_048
+
+    def delay(_method: str, _path: str) -> None:
+        nonlocal seconds
+        seconds += DELAY
+        save_until_now()
+
+    server.fault = delay
+    while len(attempt.announced) < 43:
+        seconds += 0.01
+        save_until_now()
+        uploads += attempt.step()
     files = len(attempt.announced[-1].files)
-    seconds = uploads_until_stored(1) * files * 2 * DELAY
-    assert max(lags) <= seconds / 0.2 + 3, "as far as the uploads of the bound take"
-    assert stored_at[0] >= 10 * 2_048
+    bound = uploads_until_stored(1) * files * 2 * DELAY
+    assert max(lags) <= bound / 0.2 + 3, "as far as the uploads of the bound take"
+    assert count_until_stored() >= 10
+    assert uploads < 43, "the network is slower than the trainer"
     begun = {one["snapshot_id"] for one in server.artifacts.values()}
     torn = [
         one

