@@ -60,6 +60,8 @@ class Shipper:
         report: Called with the reason each time that a batch is not accepted.
         runs: The runs of the attempt. A note that replaces a refused record is attributed to one
             of them.
+        interval_seconds: Seconds between two reads of the spool in `run`.
+        clock: Returns seconds that never go backwards; `flush` ends by it.
     """
 
     def __init__(
@@ -69,11 +71,15 @@ class Shipper:
         *,
         report: Callable[[str], None] = lambda _: None,
         runs: Sequence[str] = (),
+        interval_seconds: float = INTERVAL_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._reader = reader
         self._transport = transport
         self._report = report
         self._runs = tuple(runs)
+        self._interval_seconds = interval_seconds
+        self._clock = clock
         self._acked = reader.position
         self._max_records = MAX_BATCH_RECORDS
         self._max_bytes = MAX_BATCH_BYTES - _OVERHEAD_BYTES
@@ -121,7 +127,7 @@ class Shipper:
         """
         while not stop.is_set():
             if not self.ship_once():
-                stop.wait(max(self._pause, INTERVAL_SECONDS))
+                stop.wait(max(self._pause, self._interval_seconds))
 
     def flush(self, seconds: float, stop: threading.Event | None = None) -> bool:
         """Sends until everything spooled is acknowledged, for at most `seconds`; true if it is.
@@ -130,9 +136,9 @@ class Shipper:
             StaleAttemptError: See `ship_once`.
         """
         wake = stop or threading.Event()
-        deadline = time.monotonic() + seconds
+        deadline = self._clock() + seconds
         while self.ship_once() or self._pause:
-            left = deadline - time.monotonic()
+            left = deadline - self._clock()
             if left <= 0 or (self._pause and wake.wait(min(self._pause, left))):
                 return False
         return True

@@ -139,9 +139,8 @@ def test_empty_standard_input_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
     assert read_refused("-") == "-: is empty"
 
 
-@pytest.mark.timeout(20)
-def test_documents_that_expand_exponentially_are_refused_quickly(file: Path) -> None:
-    levels = [f"a{n}: &a{n} [{', '.join(f'*a{n - 1}' for _ in range(9))}]" for n in range(1, 7)]
+def test_documents_that_expand_exponentially_are_refused_unexpanded(file: Path) -> None:
+    levels = [f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 31)]
     file.write_text("a0: &a0 x\n" + "\n".join(levels) + "\n")
     assert "too large once its aliases are followed" in read_refused(file)
     file.write_text("a: &a x\nb: [" + ", ".join(["*a"] * 100) + "]\n")

@@ -17,6 +17,7 @@ from tests.support.fake_http_server import (
     RecordedRequest,
     run_fake_server,
 )
+from tests.support.waiting import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ def test_ctrl_c_exits_with_130(peer: FakeHttpServer, tmp_path: Path, presses: in
     process.stdout.readline()
     for _ in range(presses):
         process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=PATIENCE_SECONDS)
     assert (process.returncode, errors) == (130, "")
 
 
@@ -103,9 +104,8 @@ def test_a_command_whose_packages_are_missing_names_the_extra(tmp_path: Path) ->
         "importlib.util.find_spec = lambda name, *a: None if name == 'celery' else real(name, *a);"
         "from palestra.cli.main import main; sys.exit(main(['worker']))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60
-    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (
         1,
         "palestra: celery not installed: pip install 'palestra[worker]'\n",
@@ -118,4 +118,4 @@ def test_the_command_imports_no_large_library() -> None:
         "sys.exit(', '.join({'fastapi', 'sqlalchemy', 'celery', 'torch', 'numpy'} & "
         "set(sys.modules)) or 0)"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program], check=True)

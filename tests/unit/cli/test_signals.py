@@ -1,11 +1,11 @@
 import os
 import signal
-import time
 from collections.abc import Callable
 
 import pytest
 
 from palestra.cli.embedded.signals import Stopped, stop_signals
+from tests.support.waiting import wait_for
 
 
 class _SignalInFinalizer:
@@ -24,8 +24,7 @@ def _run_until_stopped(on_later_signal: Callable[[], None], act: Callable[[], No
     def block() -> None:
         with stop_signals(on_later_signal):
             act()
-            for _ in range(100):
-                time.sleep(0.05)
+            wait_for(lambda: None, "the signal is raised")
 
     with pytest.raises(Stopped) as stopped:
         block()
@@ -53,5 +52,5 @@ def test_a_signal_during_the_shutdown_calls_the_hurry_callback() -> None:
     with stop_signals(lambda: hurried.append(1)) as signals:
         signals.is_stopping = True
         os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.01)
+        wait_for(lambda: hurried, "the callback is called")
     assert hurried == [1]

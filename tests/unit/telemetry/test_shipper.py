@@ -1,6 +1,5 @@
 import json
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palestra.contract.telemetry import MAX_BATCH_BYTES, TelemetryBatch
-from palestra.telemetry import shipper as shipper_module
 from palestra.telemetry.shipper import Shipper, StaleAttemptError
 from palestra.telemetry.spool import SpoolReader, SpoolWriter
 from palestra.telemetry.transport import HttpTransport, Reply, SendResult, interpret
+from tests.support.waiting import PATIENCE_SECONDS, wait_for
 
 Handler = Callable[[httpx.Request], httpx.Response]
 
@@ -357,30 +356,39 @@ def test_a_conflict_with_stored_content_is_counted_and_skipped(server, make_ship
     assert shipper.counts.conflicts == 1
 
 
+class ManualClock(threading.Event):
+    """A clock that is advanced by the waits for the event."""
+
+    now = 0.0
+
+    def read(self) -> float:
+        return self.now
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.now += timeout or 0.0
+        return self.is_set()
+
+
 def test_flush_returns_whether_all_records_arrived(server, make_shipper, append_points):
     append_points(1, 3)
-    assert make_shipper().flush(5) is True
+    assert make_shipper().flush(PATIENCE_SECONDS) is True
     append_points(4, 4)
     server.faults = [lambda _: make_problem(503, "unavailable")] * 1_000
-    started = time.monotonic()
-    assert make_shipper().flush(0.3) is False
-    assert time.monotonic() - started < 3
+    clock = ManualClock()
+    assert make_shipper(clock=clock.read).flush(0.3, clock) is False
+    assert clock.now == pytest.approx(0.3)
+    assert len(server.faults) < 1_000
 
 
-def test_the_shipper_runs_in_a_thread_until_it_is_stopped(
-    server, make_shipper, append_points, monkeypatch
-):
-    monkeypatch.setattr(shipper_module, "INTERVAL_SECONDS", 0.005)
-    shipper, stop = make_shipper(), threading.Event()
+def test_the_shipper_runs_in_a_thread_until_it_is_stopped(server, make_shipper, append_points):
+    shipper, stop = make_shipper(interval_seconds=0.005), threading.Event()
     thread = threading.Thread(target=shipper.run, args=(stop,))
     thread.start()
     for step in range(1, 6):
         append_points(step, step)
-    deadline = time.monotonic() + 5
-    while shipper.acked_seq < 5 and time.monotonic() < deadline:
-        time.sleep(0.005)
+    wait_for(lambda: shipper.acked_seq == 5, "the records arrive")
     stop.set()
-    thread.join(60)
+    thread.join()
     assert list_steps(server) == [1, 2, 3, 4, 5]
 
 

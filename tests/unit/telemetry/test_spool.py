@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -309,6 +308,7 @@ value = int(sys.argv[2])
 while True:
     writer.append_raw([str(value + i).encode() + b" " * 3000 for i in range(40)])
     value += 40
+    print("appended", flush=True)
 """
 
 
@@ -321,8 +321,8 @@ def test_a_writer_killed_at_any_moment_leaves_records_in_order(spool_directory: 
             stdout=subprocess.PIPE,
         )
         assert process.stdout is not None
-        process.stdout.readline()
-        time.sleep(0.02 + 0.013 * round_number)
+        for _ in range(1 + 2 * round_number):
+            process.stdout.readline()
         process.send_signal(signal.SIGKILL)
         process.wait()
         process.stdout.close()
