@@ -19,11 +19,14 @@ class WriterThread:
     loop's data from the CPU's caches and has to wait for the loop.
 
     The thread runs while at least one recorder's function is registered.
+
+    Args:
+        stop: The event for whose setting the thread waits between two writes.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, stop: threading.Event | None = None) -> None:
         self._each: tuple[Callable[[], None], ...] = ()
-        self._stop = threading.Event()
+        self._stop = stop or threading.Event()
         self._thread: threading.Thread | None = None
 
     def add(self, write: Callable[[], None]) -> None:

@@ -1,9 +1,9 @@
 """The recorder: content and time of its records, and that none is lost."""
 
 import errno
+import itertools
 import json
 import threading
-import time
 import weakref
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -17,7 +17,7 @@ from palestra.contract.names import new_id
 from palestra.contract.telemetry import MAX_COLUMN, MAX_EVALUATION_RETURNS, RunRecord
 from palestra.telemetry.spool import SpoolReader, SpoolWriter
 from tests.support.records_of_tables import split_table
-from tests.support.waiting import wait_for
+from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from workers.core.types import EpisodeEnd, LearnReport
 from workers.engine.clock import Clock
 from workers.recording.metric_windows import window_length
@@ -127,10 +127,9 @@ def tick_recorder(
 
 
 def close_windows(recorder: SpoolRecorder, clock: Clock) -> None:
-    """Closes several windows, with a pause in which the writer thread can report an error."""
-    for step in range(1, 1_000):
-        tick_recorder(recorder, clock, step * RUN.window_env_steps)
-        time.sleep(0.005)
+    """Closes windows until the recorder raises the error of its writer thread."""
+    steps = itertools.count(RUN.window_env_steps, RUN.window_env_steps)
+    wait_for(lambda: tick_recorder(recorder, clock, next(steps)), "the error is raised")
 
 
 def test_a_window_is_a_mean_over_env_steps(clock: Clock) -> None:
@@ -290,7 +289,7 @@ def test_the_recorders_of_a_pack_share_a_thread_and_one_that_fails_or_ends_leave
         recorder.record_point(clock, "a", 1.0)
         recorder.start()
     assert threading.active_count() == threads + 1
-    assert all(sink.written.wait(60) for sink in sinks[1:])
+    assert all(sink.written.wait(PATIENCE_SECONDS) for sink in sinks[1:])
     assert sinks[1].threads == sinks[2].threads != {threading.get_ident()}
     with pytest.raises(ValueError, match="no number"):
         close_windows(unreadable, Clock(lambda: 0.0))
@@ -300,7 +299,7 @@ def test_the_recorders_of_a_pack_share_a_thread_and_one_that_fails_or_ends_leave
     assert list_series(sinks[1], "a") == [(0, 1.0), (0, 2.0)]
     sinks[2].written.clear()
     recorders[2].record_point(clock, "a", 2.0)
-    assert sinks[2].written.wait(60)
+    assert sinks[2].written.wait(PATIENCE_SECONDS)
     recorders[2].close()
     sinks[0].full = False
     recorders[0].close()
@@ -321,24 +320,44 @@ def test_the_writer_thread_writes_to_the_spool_without_a_flush(
         recorder = SpoolRecorder(RUN, sink)
         recorder.start()
         recorder.record_point(clock, "a", 1.0)
-        assert sink.written.wait(60)
+        assert sink.written.wait(PATIENCE_SECONDS)
         recorder.close()
         spool.append(sink.records)
     assert json.loads(SpoolReader(tmp_path).read().payloads[0])["series"] == "a"
 
 
+class SteppedEvent(threading.Event):
+    """An event whose waits end when a test says that their seconds have passed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lapses = threading.Semaphore(0)
+        self.seconds: list[float | None] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.seconds.append(timeout)
+        self.lapses.acquire()
+        return self.is_set()
+
+    def set(self) -> None:
+        super().set()
+        self.lapses.release()
+
+
 def test_a_loop_that_records_all_the_time_is_written_a_few_times_a_second(clock: Clock) -> None:
-    sink = Sink()
-    recorder = SpoolRecorder(RUN, sink)
+    sink, stop = Sink(), SteppedEvent()
+    recorder = SpoolRecorder(RUN, sink, writer=WriterThread(stop))
     recorder.start()
-    end = time.monotonic() + 1.1
-    while time.monotonic() < end:
-        recorder.record_point(clock, "a", 1.0)
-        time.sleep(0.005)
-    writes = sink.writes
+    for write in range(1, 5):
+        for _ in range(100):
+            recorder.record_point(clock, "a", 1.0)
+        assert sink.writes == write - 1
+        stop.lapses.release()
+        wait_for(lambda n=write: sink.writes == n, "a write")
+        assert len(list_series(sink, "a")) == 100 * write
     recorder.close()
-    assert 2 <= writes <= 5
-    assert len(list_series(sink, "a")) > 100
+    assert sink.writes == 4
+    assert all(0.2 <= seconds <= 0.5 for seconds in stop.seconds)
 
 
 @pytest.mark.parametrize(

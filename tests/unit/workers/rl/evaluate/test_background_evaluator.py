@@ -4,13 +4,14 @@ import functools
 import os
 import signal
 import threading
-import time
+from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 import torch
 
+from tests.support.waiting import wait_for
 from workers.core.errors import DefinitionError
 from workers.core.types import EvaluationResult, PartFiles, StateTree
 from workers.engine.clock import StillClock
@@ -45,9 +46,10 @@ class UnpicklableError(Exception):
 
 
 class BuiltEvaluator:
-    def __init__(self, agent: LinearScoreAgent, fault: str) -> None:
+    def __init__(self, agent: LinearScoreAgent, fault: str, gate: Path | None) -> None:
         self.agent = agent
         self.fault = fault
+        self.gate = gate
 
     def evaluate(self, clock: Any) -> EvaluationResult:
         if self.fault == "raises":
@@ -58,29 +60,30 @@ class BuiltEvaluator:
             self.fault == "dies once" and not os.environ.get("PALESTRA_TEST_DIED")
         ):
             os._exit(7)
-        if self.fault == "slow":
-            time.sleep(0.5)
+        if self.gate is not None:
+            wait_for(self.gate.exists, "the test lets the evaluation go on")
         return summarise([float(self.agent.weight) * clock.env_steps], [1], os.getpid())
 
     def close(self) -> None:
         pass
 
 
-def build(fault: str = "") -> Any:
+def build(fault: str = "", gate: Path | None = None) -> Any:
     agent = LinearScoreAgent()
-    return agent, BuiltEvaluator(agent, fault)
+    return agent, BuiltEvaluator(agent, fault, gate)
 
 
 def make_clock(env_steps: int) -> StillClock:
     return StillClock(env_steps, 0, 0, 0, 0, 0.0)
 
 
-def test_the_requested_state_is_evaluated_while_training_goes_on() -> None:
-    agent = LinearScoreAgent(2.0)
-    evaluator = SubprocessEvaluator(functools.partial(build, "slow"), agent)
+def test_the_requested_state_is_evaluated_while_training_goes_on(tmp_path: Path) -> None:
+    agent, gate = LinearScoreAgent(2.0), tmp_path / "gate"
+    evaluator = SubprocessEvaluator(functools.partial(build, gate=gate), agent)
     evaluator.begin(make_clock(10))
     agent.weight += 100
     assert evaluator.take_result(wait=False) is None
+    gate.touch()
     result = evaluator.take_result(wait=True)
     assert result is not None
     assert (result.mean, result.seed != os.getpid()) == (20.0, True)
@@ -110,11 +113,15 @@ def test_an_exception_that_cannot_be_pickled_arrives_as_text() -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_process_is_restarted_and_the_request_repeated() -> None:
-    evaluator = SubprocessEvaluator(functools.partial(build, "slow"), LinearScoreAgent(2.0))
+def test_a_killed_process_is_restarted_and_the_request_repeated(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    gate.touch()
+    evaluator = SubprocessEvaluator(functools.partial(build, gate=gate), LinearScoreAgent(2.0))
     first = evaluator.evaluate(make_clock(1)).seed
+    gate.unlink()
     evaluator.begin(make_clock(5))
     os.kill(first, signal.SIGKILL)
+    gate.touch()
     result = evaluator.take_result(wait=True)
     assert result is not None
     assert (result.mean, result.seed != first) == (10.0, True)
