@@ -8,6 +8,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from app.connections import Connections, create_protocol_class
+from tests.support.waiting import until
 
 
 @asynccontextmanager
@@ -29,8 +30,7 @@ async def listening(app: FastAPI, port: int = 0) -> AsyncIterator[str]:
         )
     )
     serving = asyncio.create_task(server.serve())
-    while not server.started:
-        await asyncio.sleep(0.01)
+    await until(lambda: server.started, "the server listens")
     host, taken = server.servers[0].sockets[0].getsockname()
     try:
         yield f"http://{host}:{taken}"

@@ -21,7 +21,13 @@ PERIOD_SECONDS: Final = 3.0
 """Longest time between two checks, since a notification may be lost."""
 
 
-async def watch(hub: EventHub, database: Database, bus: Bus, settings: Settings) -> None:
+async def watch(
+    hub: EventHub,
+    database: Database,
+    bus: Bus,
+    settings: Settings,
+    period_seconds: float = PERIOD_SECONDS,
+) -> None:
     """Checks all streams of the process whenever access changes, and every few seconds.
 
     Runs until cancelled. The check does not count as a use of the credential, so a stream that
@@ -30,7 +36,7 @@ async def watch(hub: EventHub, database: Database, bus: Bus, settings: Settings)
     changed = bus.subscribe(ACCESS)
     try:
         while True:
-            await changed.wait(PERIOD_SECONDS)
+            await changed.wait(period_seconds)
             try:
                 await check(hub, database, settings)
             # The database may be away; the next check comes.

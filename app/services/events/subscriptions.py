@@ -119,6 +119,7 @@ class EventSubscription:
             delivery; `None` queues all of them.
         floor: ID of an event up to which the stream's replay has sent the events of all filters:
             deliveries that begin above it need no comparison with the cursors.
+        clock: Returns seconds that never go backwards.
     """
 
     filters: tuple[StreamFilter, ...]
@@ -129,6 +130,7 @@ class EventSubscription:
     is_closed: bool = False
     write_now: Callable[[bytes], bool] | None = None
     floor: int = 0
+    clock: Callable[[], float] = time.monotonic
     _is_waiting: bool = False
     """Whether all that was taken has been sent, so that a delivery may be written now."""
     _written_at: float = -math.inf
@@ -171,7 +173,7 @@ class EventSubscription:
             or not self.write_now(delivery.chunk)
         ):
             return False
-        self._written_at = time.monotonic()
+        self._written_at = self.clock()
         return True
 
     def close(self) -> None:
@@ -185,8 +187,8 @@ class EventSubscription:
         Empty if there was none and nothing was written in `seconds`, or if the stream was closed.
         """
         self._is_waiting = True
-        end = time.monotonic() + seconds
-        while not self._wake.is_set() and (rest := end - time.monotonic()) > 0:
+        end = self.clock() + seconds
+        while not self._wake.is_set() and (rest := end - self.clock()) > 0:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(rest):
                     await self._wake.wait()

@@ -10,14 +10,13 @@ import httpx
 import pytest
 import pytest_asyncio
 
+from app.bus import MemoryBus
+from app.services.access import stream_rights
 from tests.app.api.serving import ORIGIN, AppServer
 from tests.support.listening import listening
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE_SECONDS, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-SECONDS = 3.0
-"""Longest time until a change of access reaches an open stream."""
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
@@ -47,7 +46,7 @@ async def _stream(url: str, headers: dict[str, str]) -> AsyncIterator[_ReceivedE
 
     async def read() -> None:
         async with (
-            httpx.AsyncClient(base_url=url, timeout=60) as client,
+            httpx.AsyncClient(base_url=url, timeout=PATIENCE_SECONDS) as client,
             client.stream("GET", "/api/v1/events", headers=headers) as answer,
         ):
             assert answer.status_code == 200
@@ -58,7 +57,7 @@ async def _stream(url: str, headers: dict[str, str]) -> AsyncIterator[_ReceivedE
 
     reading = asyncio.create_task(read())
     try:
-        await asyncio.wait_for(opened.wait(), 60)
+        await asyncio.wait_for(opened.wait(), PATIENCE_SECONDS)
         yield received
     finally:
         reading.cancel()
@@ -71,6 +70,25 @@ async def _toggle(served: AppServer, verb: str) -> None:
     async with served.client("user") as client:
         answer = await client.post(f"/api/v1/workers/{served.names['worker']}:{verb}")
     assert answer.status_code == 200, answer.text
+
+
+async def _check_rights(served: AppServer) -> None:
+    """Checks the open streams as the server does every few seconds."""
+    state = served.app.state
+    await stream_rights.check(state.hub, state.database, state.settings)
+
+
+async def _wait_for_all_events(served: AppServer, received: _ReceivedEvents, verb: str) -> None:
+    """Pauses or resumes the pool `elsewhere`, and waits for its event, which is the newest."""
+
+    def count() -> int:
+        return sum(one["pool"] == "elsewhere" for one in received.get_data_of("pool"))
+
+    before = count()
+    async with served.client("user") as client:
+        answer = await client.post(f"/api/v1/pools/elsewhere:{verb}", json={"reason": "x"})
+    assert answer.status_code == 200, answer.text
+    await until(lambda: count() > before)
 
 
 async def test_a_stream_follows_the_pools_that_admit_its_projects(
@@ -86,12 +104,13 @@ async def test_a_stream_follows_the_pools_that_admit_its_projects(
         assert (theirs.get_data_of("worker"), theirs.get_data_of("pool")) == ([], [])
         async with shared.client("user") as client:
             assert (await client.put(path, json={})).status_code == 200
-        await asyncio.sleep(SECONDS)
+        await _check_rights(shared)
         await _toggle(shared, "undrain")
         await until(lambda: len(theirs.get_data_of("worker")) == 1)
         async with shared.client("user") as client:
             assert (await client.delete(path)).status_code == 204
-        await asyncio.sleep(SECONDS)
+        await _check_rights(shared)
+        await _wait_for_all_events(shared, theirs, "pause")
         known = len(theirs.get_data_of("pool"))
         await _toggle(shared, "drain")
         await _toggle(shared, "undrain")
@@ -102,9 +121,27 @@ async def test_a_stream_follows_the_pools_that_admit_its_projects(
         await until(
             lambda: len(ours.get_data_of("worker")) == 4 and len(ours.get_data_of("pool")) >= 2
         )
-        await asyncio.sleep(0.5)
+        await _wait_for_all_events(shared, theirs, "resume")
         assert len(theirs.get_data_of("worker")) == 1
-        assert len(theirs.get_data_of("pool")) == known
+        assert len(theirs.get_data_of("pool")) == known + 1
+
+
+async def test_rights_are_checked_again_without_a_notification(shared: AppServer) -> None:
+    class CountingHub:
+        checks = 0
+
+        @property
+        def streams(self) -> tuple[()]:
+            self.checks += 1
+            return ()
+
+    hub: Any = CountingHub()
+    settings = shared.app.state.settings
+    watching = asyncio.create_task(
+        stream_rights.watch(hub, shared.database, MemoryBus(), settings, period_seconds=0.01)
+    )
+    await until(lambda: hub.checks >= 3)
+    watching.cancel()
 
 
 async def test_a_sign_out_ends_the_streams_of_the_user(shared: AppServer, url: str) -> None:

@@ -2,11 +2,13 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 
 from app.services.events.filters import EventKey
 from app.services.events.frames import LiveEvent, encode_frame
 from app.services.events.subscriptions import EventBatch, EventSubscription
 from tests.support.server_fixture import make_token_caller
+from tests.support.waiting import PATIENCE_SECONDS, until
 
 
 def _make_batch(event_id: int) -> EventBatch:
@@ -15,13 +17,15 @@ def _make_batch(event_id: int) -> EventBatch:
     return EventBatch([(LiveEvent(key, frame, frame.index(b"data: ") + 6), (0,))])
 
 
-def _make_stream(written: list[bytes], *, takes: bool = True) -> EventSubscription:
+def _make_stream(
+    written: list[bytes], *, takes: bool = True, clock: Callable[[], float] = time.monotonic
+) -> EventSubscription:
     def write(chunk: bytes) -> bool:
         if takes:
             written.append(chunk)
         return takes
 
-    return EventSubscription((), make_token_caller("u"), write_now=write, floor=10)
+    return EventSubscription((), make_token_caller("u"), write_now=write, floor=10, clock=clock)
 
 
 async def test_only_a_stream_that_has_sent_all_is_written_to() -> None:
@@ -29,13 +33,13 @@ async def test_only_a_stream_that_has_sent_all_is_written_to() -> None:
     stream = _make_stream(written)
     stream.offer(_make_batch(11))
     assert written == [], "the replay is not done"
-    taken = await stream.take(1.0)
+    taken = await stream.take(PATIENCE_SECONDS)
     assert [one.id for batch in taken for one in batch.events] == [11]
     stream.offer(_make_batch(12))
     assert written == [], "what was taken may not be sent yet"
-    assert len(await stream.take(1.0)) == 1
-    waiting = asyncio.create_task(stream.take(5.0))
-    await asyncio.sleep(0.01)
+    assert len(await stream.take(PATIENCE_SECONDS)) == 1
+    waiting = asyncio.create_task(stream.take(PATIENCE_SECONDS))
+    await asyncio.sleep(0)
     stream.offer(_make_batch(13))
     stream.offer(_make_batch(14))
     assert written == [_make_batch(13).chunk, _make_batch(14).chunk]
@@ -49,8 +53,8 @@ async def test_only_a_stream_that_has_sent_all_is_written_to() -> None:
 async def test_events_that_the_replay_may_have_sent_are_compared_with_the_cursors() -> None:
     written: list[bytes] = []
     stream = _make_stream(written)
-    waiting = asyncio.create_task(stream.take(5.0))
-    await asyncio.sleep(0.01)
+    waiting = asyncio.create_task(stream.take(PATIENCE_SECONDS))
+    await asyncio.sleep(0)
     stream.offer(_make_batch(10))
     assert written == []
     (batch,) = await waiting
@@ -59,8 +63,8 @@ async def test_events_that_the_replay_may_have_sent_are_compared_with_the_cursor
 
 async def test_what_the_connection_does_not_take_is_queued_with_all_that_follows() -> None:
     stream = _make_stream([], takes=False)
-    waiting = asyncio.create_task(stream.take(5.0))
-    await asyncio.sleep(0.01)
+    waiting = asyncio.create_task(stream.take(PATIENCE_SECONDS))
+    await asyncio.sleep(0)
     stream.offer(_make_batch(11))
     stream.write_now = lambda _: True
     stream.offer(_make_batch(12))
@@ -69,13 +73,27 @@ async def test_what_the_connection_does_not_take_is_queued_with_all_that_follows
 
 
 async def test_silence_counts_from_the_last_write() -> None:
-    stream = _make_stream([])
-    began = time.monotonic()
-    waiting = asyncio.create_task(stream.take(0.3))
+    clock = ManualClock()
+    stream = _make_stream([], clock=clock.read)
+    waiting = asyncio.create_task(stream.take(0.03))
+    await asyncio.sleep(0)
     for number in range(5):
-        await asyncio.sleep(0.1)
+        clock.seconds += 0.02
         stream.offer(_make_batch(11 + number))
-    last = time.monotonic()
+        reads = clock.reads
+        await until(lambda n=reads: clock.reads > n, "the stream looks at the clock")
+        assert not waiting.done()
+    clock.seconds += 0.03
     assert await waiting == []
-    assert time.monotonic() - last > 0.25
-    assert time.monotonic() - began < 2.0
+
+
+class ManualClock:
+    """A clock that counts how often it is read."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.reads = 0
+
+    def read(self) -> float:
+        self.reads += 1
+        return self.seconds
