@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from tests.acceptance.trainer_kit import Kind, make_trainer, read_progress
-from tests.support.garage_kit import ConstantPolicy, CountingAlgo, CountingEnv, Reinforce
+from tests.support.garage_kit import ConstantPolicy, CountingAlgo, CountingEnv
+from tests.support.torch_garage_kit import Reinforce
 from workers.snapshot import SnapshotConfig
 
 

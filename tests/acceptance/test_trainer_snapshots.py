@@ -17,10 +17,10 @@ from tests.acceptance.trainer_kit import Kind
 from tests.support.garage_kit import (
     CountingAlgo,
     CountingEnv,
-    Reinforce,
     flatten,
     list_snapshot_names,
 )
+from tests.support.torch_garage_kit import Reinforce
 from workers.core.recipes import RecipeError
 from workers.entrypoints.agent_algorithm import AgentAlgorithm
 from workers.entrypoints.resume import main
@@ -282,7 +282,6 @@ def read_final_state(path: Path) -> tuple[dict[str, Any], list[list[str]]]:
     return dict(flatten(state)), [[cells[index] for index in kept] for cells in (columns, *rows)]
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     "make",
     [

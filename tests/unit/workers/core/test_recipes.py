@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from tests.support.garage_kit import ConstantPolicy, CountingAlgo, CountingEnv, Reinforce
+from tests.support.garage_kit import ConstantPolicy, CountingAlgo, CountingEnv
+from tests.support.torch_garage_kit import Reinforce
 from workers.core.recipes import RecipeError, rebuild, rebuildable, recipes_of
 from workers.rl.envs.env_recipe import copy_env
 from workers.snapshot.state_files import read_tree, write_tree

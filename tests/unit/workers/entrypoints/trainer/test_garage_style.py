@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from tests.support.garage_kit import CountingAlgo, CountingEnv, TorchPolicy
+from tests.support.garage_kit import CountingAlgo, CountingEnv
+from tests.support.torch_garage_kit import TorchPolicy
 from workers.entrypoints.trainer import EnvSpec, EpisodeBatch, StepType, Trainer
 from workers.entrypoints.trainer_parts.samplers import LocalSampler
 from workers.snapshot import SnapshotConfig

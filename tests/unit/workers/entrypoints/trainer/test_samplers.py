@@ -3,7 +3,6 @@
 import os
 import random
 import signal
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,9 @@ import psutil
 import pytest
 import torch
 
-from tests.support.garage_kit import ConstantPolicy, CountingEnv, TorchPolicy
+from tests.support.garage_kit import ConstantPolicy, CountingEnv
 from tests.support.orphan_check import check_end_with_parent
+from tests.support.torch_garage_kit import TorchPolicy
 from workers.core.recipes import RecipeError, rebuildable
 from workers.entrypoints.trainer_parts.episode import Episode
 from workers.entrypoints.trainer_parts.episode_batch import EpisodeBatch
@@ -41,7 +41,8 @@ class FailingEnv(CountingEnv):
         if self.at == 2 and self.how == "die":
             os.kill(os.getpid(), signal.SIGKILL)
         if self.at == 2 and self.how == "hang":
-            time.sleep(600)
+            while True:
+                signal.pause()
         return super().step(action)
 
 
