@@ -1,4 +1,4 @@
-"""The player in a subprocess, on snapshots of real trainings."""
+"""The player on snapshots of real trainings."""
 
 import json
 import os
@@ -13,7 +13,13 @@ import pytest
 from palestra.contract.play import PlayOrder
 from palestra.contract.states import Outcome
 from tests.support.trainings import make_definition, make_work_order
+from tests.support.waiting import PATIENCE_SECONDS
 from tests.unit.workers.trainer_process.test_attempt import execute, read_records
+from workers.core.errors import DefinitionError
+from workers.play.__main__ import play
+from workers.rl.evaluate.episode_player import Player
+
+DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")
 
 SMALL = {"hidden_sizes": [16]}
 PENDULUM = {
@@ -49,26 +55,40 @@ def train_and_order(root: Path, document: dict[str, Any]) -> PlayOrder:
     )
 
 
+def play_here(order: PlayOrder, **changes: Any) -> list[dict[str, Any]]:
+    """Plays the order in this process and returns what a process reports."""
+    played: list[dict[str, Any]] = []
+
+    def on_episode(episode: int, seed: int, player: Player) -> None:
+        played.append(
+            {
+                "episode": episode + 1,
+                "seed": seed,
+                "return": player.episode_return,
+                "length": player.episode_length,
+            }
+        )
+
+    play(order.model_copy(update=changes), on_episode)
+    return played
+
+
 def run_player(
     root: Path, order: PlayOrder, **environment: str
 ) -> tuple[int, list[dict[str, Any]], str]:
-    """Runs the player.
+    """Runs the player in a process.
 
     Returns its exit code, the episodes that it reported and its other output.
     """
     (root / "play.json").write_text(order.model_dump_json())
-    headless = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in {"DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"}
-    }
+    headless = {name: value for name, value in os.environ.items() if name not in DISPLAYS}
     command = [sys.executable, "-m", "workers.play", str(root / "play.json")]
     done = subprocess.run(
         command,
         env={**headless, **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
     return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr
@@ -83,10 +103,7 @@ def order(tmp_path_factory: pytest.TempPathFactory) -> PlayOrder:
 def test_a_snapshot_can_be_played_into_a_video(tmp_path: Path, agent: str) -> None:
     """Covers built-in agents, recurrent agents and those of Stable-Baselines3."""
     order = train_and_order(tmp_path, TRAININGS[agent])
-    code, played, said = run_player(
-        tmp_path, order.model_copy(update={"video": str(tmp_path / "film.mp4")})
-    )
-    assert code == 0, said
+    played = play_here(order, video=str(tmp_path / "film.mp4"))
     assert [one["episode"] for one in played] == [1, 2]
     assert all(1 <= one["length"] <= 50 for one in played)
     with av.open(str(tmp_path / "film.mp4")) as film:
@@ -94,18 +111,22 @@ def test_a_snapshot_can_be_played_into_a_video(tmp_path: Path, agent: str) -> No
     assert frames == sum(one["length"] + 1 for one in played)
 
 
-def test_without_a_video_the_environment_opens_a_window(tmp_path: Path, order: PlayOrder) -> None:
-    """On a machine without a display the error names the remedy."""
+def test_without_a_video_the_process_opens_a_window(tmp_path: Path, order: PlayOrder) -> None:
     code, shown, said = run_player(tmp_path, order, SDL_VIDEODRIVER="dummy")
-    assert (code, len(shown)) == (0, 2), said
-    filmed = run_player(tmp_path, order.model_copy(update={"video": str(tmp_path / "film.mp4")}))[1]
+    assert code == 0, said
+    filmed = play_here(order, video=str(tmp_path / "film.mp4"))
     assert filmed == shown, "the same seed gives the same episodes"
-    code, played, said = run_player(tmp_path, order)
-    assert (code, played) == (1, [])
-    assert (
-        said.splitlines()[-1]
-        == "palestra play: there is no display to show it on: write a video with --video FILE.mp4"
-    )
+
+
+def test_without_a_display_the_error_names_the_remedy(
+    order: PlayOrder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in DISPLAYS:
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(
+        DefinitionError, match=r"no display to show it on: write a video with --video FILE\.mp4"
+    ):
+        play_here(order)
 
 
 def test_unplayable_snapshots_are_refused_with_a_reason(tmp_path: Path, order: PlayOrder) -> None:
@@ -114,5 +135,6 @@ def test_unplayable_snapshots_are_refused_with_a_reason(tmp_path: Path, order: P
     )
     code, played, said = run_player(tmp_path, order.model_copy(update={"definition": other}))
     assert (code, played) == (1, [])
+    assert said.splitlines()[-1].startswith("palestra play: ")
     assert "made by another definition" in said
     assert "Traceback" not in said
