@@ -9,7 +9,6 @@ import logging
 import multiprocessing
 import pstats
 import threading
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,10 +31,11 @@ from tests.support.async_fakes import (
     read_records,
 )
 from tests.support.async_torch import CountingAgent, make_counting
+from tests.support.waiting import wait_for
 from workers.entrypoints.functional import read_history, train_agent_async
 from workers.snapshot.manifest import read_manifest
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.processes
 
 STEPS = 200
 NOISY = functools.partial(make_env, kind=NoisyEnv)
@@ -477,8 +477,7 @@ def test_P23_exception_event(tmp_path: Path) -> None:
     event = threading.Event()
 
     def set_later() -> None:
-        while len(read_records(tmp_path, "step")) < 20:
-            time.sleep(0.01)
+        wait_for(lambda: len(read_records(tmp_path, "step")) >= 20, "20 steps")
         event.set()
 
     thread = threading.Thread(target=set_later)

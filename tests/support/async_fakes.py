@@ -10,13 +10,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
+
+from tests.support.waiting import wait_for
 
 
 def append_record(folder: str | Path, kind: str, **facts: Any) -> None:
@@ -78,13 +80,22 @@ class ScriptedEnv(gym.Env[Any, Any]):
         return np.array([self.at, self.mark])
 
 
-class SlowEnv(ScriptedEnv):
-    """An environment whose steps take 0.5 s, so that all processes are in a step at
-    the same time.
-    """
+class MeetingEnv(ScriptedEnv):
+    """An environment whose first step ends once all processes are in a step."""
+
+    def __init__(self, folder: str, processes: int, **options: Any) -> None:
+        super().__init__(**options)
+        self.folder = folder
+        self.processes = processes
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        time.sleep(0.5)
+        append_record(self.folder, "arrival")
+        wait_for(
+            lambda: (
+                len({one["pid"] for one in read_records(self.folder, "arrival")}) == self.processes
+            ),
+            "all processes are in a step",
+        )
         return super().step(action)
 
 
@@ -207,7 +218,7 @@ def make_env(
     test: bool,
     *,
     folder: str | None = None,
-    kind: type[ScriptedEnv] = ScriptedEnv,
+    kind: Callable[..., ScriptedEnv] = ScriptedEnv,
     **options: Any,
 ) -> ScriptedEnv:
     """Records its call and makes an environment."""
@@ -242,7 +253,7 @@ def make_env_or_raise(process_idx: int, test: bool, *, failing: int) -> Scripted
 
 def make_env_with_subprocess(process_idx: int, test: bool, *, folder: str) -> ScriptedEnv:
     """Makes an environment that starts a subprocess."""
-    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
     append_record(folder, "family", index=process_idx, child=child.pid)
     return ScriptedEnv()
 

@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,6 +24,7 @@ from palestra.contract.states import Cause, Outcome, ResumeQuality
 from palestra.contract.work_order import AttemptReport, WorkOrder
 from palestra.telemetry.spool import SpoolReader
 from tests.support.trainings import RUN, make_definition, make_work_order
+from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from workers.assembly.catalogue import make_catalogue
 from workers.ipc.attempt_directory import AttemptDirectory
 from workers.trainer_process.attempt import main
@@ -109,11 +109,11 @@ def start_trainer(directory: AttemptDirectory) -> Iterator[tuple[subprocess.Pope
     process = subprocess.Popen(command, pass_fds=(read_end,), stderr=subprocess.PIPE)
     os.close(read_end)
     try:
-        deadline = time.monotonic() + 60
-        while not read_records(directory, "snapshot"):
-            assert process.poll() is None, process.stderr.read().decode() if process.stderr else ""
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        wait_for(
+            lambda: read_records(directory, "snapshot") or process.poll() is not None,
+            "a snapshot",
+        )
+        assert process.poll() is None, process.stderr.read().decode() if process.stderr else ""
         yield process, write_end
     finally:
         process.kill()
@@ -360,7 +360,7 @@ def test_an_order_saves_a_snapshot_and_ends_the_trainer(
             process.send_signal(signal.SIGTERM)
         else:
             os.write(control, f"{word}\n".encode())
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE_SECONDS) == 0
     report = report_of(directory)
     assert (report.outcome, report.cause) == (outcome, cause)
     last = read_records(directory, "snapshot")[-1]
@@ -372,7 +372,7 @@ def test_the_end_of_the_pipe_ends_the_trainer(tmp_path: Path) -> None:
     directory = make_attempt(tmp_path, make_work_order(make_definition(**LONG)))
     with start_trainer(directory) as (process, control):
         os.close(control)
-        assert process.wait(60) == ABANDONED_EXIT
+        assert process.wait(PATIENCE_SECONDS) == ABANDONED_EXIT
     assert not directory.report.exists()
 
 

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from palestra.contract.states import Cause, Outcome
 from palestra.contract.work_order import AttemptReport, WorkOrder
 from palestra.telemetry.spool import SpoolReader
 from tests.support.trainings import RUN, make_definition, make_work_order
+from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from workers.core.rng import ENV_SEED_BITS, derive_seed
 from workers.ipc import snapshot_requests
 from workers.ipc.attempt_directory import AttemptDirectory, read_json
@@ -78,9 +78,14 @@ def answer_requests(
 
     def serve() -> None:
         for number, said in enumerate(answers, start=1):
-            while snapshot_requests.read_request(directory).number < number:
-                if stop.wait(0.01):
-                    return
+            wait_for(
+                lambda n=number: (
+                    snapshot_requests.read_request(directory).number >= n or stop.is_set()
+                ),
+                f"request {number}",
+            )
+            if stop.is_set():
+                return
             heard.append(snapshot_requests.read_request(directory))
             if isinstance(said, NoSnapshotReason):
                 snapshot_requests.write_answer(
@@ -388,12 +393,9 @@ def test_a_waiting_continuous_evaluation_ends_at_an_order(
     process = subprocess.Popen(command, pass_fds=(read_end,))
     os.close(read_end)
     try:
-        deadline = time.monotonic() + 60
-        while not snapshot_requests.read_request(directory).number:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_for(lambda: snapshot_requests.read_request(directory).number, "a request")
         os.write(write_end, b"pause\n")
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE_SECONDS) == 0
     finally:
         process.kill()
         process.wait()

@@ -19,11 +19,11 @@ from tests.support.async_fakes import (
     EvaluationHookRecorder,
     ExitHook,
     KillHook,
+    MeetingEnv,
     NoisyEnv,
     PrunedError,
     PruneHook,
     ScriptedEnv,
-    SlowEnv,
     StepRecorder,
     TallyAgent,
     make_agent,
@@ -32,13 +32,13 @@ from tests.support.async_fakes import (
     make_env_with_subprocess,
     read_records,
 )
-from tests.support.waiting import wait_for
+from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from workers.core.errors import SnapshotUnreadableError
 from workers.entrypoints.async_training.process_group import ProcessFailedError
 from workers.entrypoints.functional import read_history, train_agent_async
 from workers.snapshot.manifest import read_manifest
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.processes
 
 SCRIPT = """
 import functools, sys
@@ -180,7 +180,8 @@ def test_the_final_snapshot_is_named_by_the_requested_steps(tmp_path: Path) -> N
 
     PFRL's scripts load `3_finish`.
     """
-    train(tmp_path, 4, steps=3, make_env=functools.partial(make_env, kind=SlowEnv))
+    meeting = functools.partial(MeetingEnv, folder=str(tmp_path), processes=4)
+    train(tmp_path, 4, steps=3, make_env=functools.partial(make_env, kind=meeting))
     assert len(list_steps(tmp_path)) > 3
     assert read_outcome(tmp_path)["snapshot"] == "3_finish"
     assert read_manifest(tmp_path / "out" / "3_finish").env_step == len(list_steps(tmp_path))
@@ -297,7 +298,7 @@ def test_a_signal_to_the_caller_saves_and_ends_all_processes(
 ) -> None:
     with RunningScript(tmp_path) as caller:
         caller.send_signal(number)
-        _, errors = caller.communicate(timeout=120)
+        _, errors = caller.communicate(timeout=PATIENCE_SECONDS)
     assert caller.returncode != 0
     assert ("TerminatedError" if number == signal.SIGTERM else "KeyboardInterrupt") in errors
     saved = read_outcome(tmp_path)["snapshot"]

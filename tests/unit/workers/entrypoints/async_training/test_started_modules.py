@@ -12,7 +12,7 @@ import pytest
 from tests.support.async_fakes import make_agent, make_modules_env, read_records
 from workers.entrypoints.functional import train_agent_async
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.processes
 
 
 def train_and_list_modules(folder: Path, **options: Any) -> list[list[str]]:

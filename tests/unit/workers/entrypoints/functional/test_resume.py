@@ -16,6 +16,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorWrapper
 
 from tests.support.pfrl_agents import Learner, ScriptedAgent
 from tests.support.recording_env import EpisodeLengthsEnv, RepeatingEnv, SeededEpisodesEnv
+from tests.support.waiting import PATIENCE_SECONDS
 from workers.core.errors import SnapshotUnreadableError
 from workers.entrypoints.functional import (
     train_agent,
@@ -267,7 +268,7 @@ train_agent(SlowLearner(), SeededEpisodesEnv(), 5, sys.argv[1], seed=3)
         assert (temporary / "begun").exists()
         writer.stdin.write("go on\n")
         writer.stdin.flush()
-        assert writer.wait(60) == 0
+        assert writer.wait(PATIENCE_SECONDS) == 0
     assert read_manifest(tmp_path / "5_finish").seed == 3
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"5_finish"}
 
