@@ -17,7 +17,6 @@ with warnings.catch_warnings():
 
 @pytest.mark.slow
 @pytest.mark.processes
-@pytest.mark.timeout(600)
 def test_a3c_trains_shares_and_goes_on(tmp_path: Path) -> None:
     options = {"make_agent": make_a3c, "eval_interval": 200, "eval_n_episodes": 1}
     before = make_a3c(0).shared_model.pi[0].weight.detach().clone()

@@ -394,7 +394,6 @@ def assert_close_states(found, expected) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.filterwarnings("ignore")
 def test_compiled_functions_of_several_kinds_are_used_in_turn() -> None:
     quick, same = compile_function(update_by_mean), torch.ones(3)
@@ -417,7 +416,6 @@ def test_compiled_functions_of_several_kinds_are_used_in_turn() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.filterwarnings("ignore")
 def test_machine_code_of_two_batch_sizes_equals_the_eager_update() -> None:
     agent = dqn.build(BUILDS["dqn"][1], make_context(spaces.Discrete(4)))
@@ -434,7 +432,6 @@ def test_machine_code_of_two_batch_sizes_equals_the_eager_update() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.filterwarnings("ignore")
 def test_a_smaller_stack_is_compiled_separately() -> None:
     agents = [

@@ -283,7 +283,6 @@ print("torch._inductor" in sys.modules)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_a_second_process_does_not_import_the_compiler() -> None:
     for compiles in ("True", "False"):
         finished = subprocess.run(

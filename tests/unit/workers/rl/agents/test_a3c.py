@@ -263,7 +263,6 @@ def make_agent(hyper: A3cParameters, process_idx: int) -> A3c:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_two_processes_train_the_same_parameters(tmp_path) -> None:
     make = partial(make_agent, A3cParameters(rollout_steps=5))
     agent = train_agent_async(

@@ -350,7 +350,6 @@ def test_without_a_compiler_the_agent_learns_eagerly(traced_case, monkeypatch) -
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.filterwarnings("ignore")
 def test_a_compiled_agent_learns_the_same(learner_case) -> None:
     if learner_case[0] is cem.build:

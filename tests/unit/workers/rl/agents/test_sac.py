@@ -285,7 +285,6 @@ def test_sac_learns_a_bandit() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @pytest.mark.filterwarnings("ignore")
 def test_a_compiled_update_equals_the_eager_one() -> None:
     math_ = make_algorithm(build, HYPER)

@@ -216,7 +216,6 @@ def test_td3_learns_a_bandit() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @pytest.mark.filterwarnings("ignore")
 def test_compiled_updates_equal_the_eager_ones() -> None:
     math_ = make_algorithm(build, HYPER)

@@ -192,7 +192,6 @@ def test_the_function_in_numpy_is_the_same(name) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ["cnn", "dueling-atoms"])
 def test_a_stacked_gradient_compiles_whole(name) -> None:
@@ -212,7 +211,6 @@ def test_a_stacked_gradient_compiles_whole(name) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.filterwarnings("ignore")
 def test_encoding_of_a_composite_and_normalising_compile_whole() -> None:
     from gymnasium import spaces

@@ -193,7 +193,6 @@ def test_a_worker_without_the_library_says_what_to_install(tmp_path: Path, monke
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
 def test_ppo_learns_to_hold_the_pole(tmp_path: Path) -> None:
     tuned = {
         "n_steps": 32,
