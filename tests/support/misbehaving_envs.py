@@ -82,19 +82,12 @@ class RaisingEnv(Walk):
         return super().step(action)
 
 
-class CrashingEnv(Walk):
-    """An environment whose process is killed, or hangs, in its third step."""
-
-    def __init__(self, how: str) -> None:
-        super().__init__()
-        self.how = how
+class HangingEnv(Walk):
+    """An environment that hangs in its third step."""
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        if self.steps == 2 and self.how == "kill":
-            os.kill(os.getpid(), signal.SIGKILL)
-        if self.steps == 2:
-            while True:
-                signal.pause()
+        while self.steps == 2:
+            signal.pause()
         return super().step(action)
 
 
@@ -103,6 +96,25 @@ class FullDiskEnv(Walk):
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         raise OSError(28, "No space left on device")
+
+
+class FailingEnv(Walk):
+    """An environment that raises in its third step, then has no disk space, then is killed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.failures = 0
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        if self.steps < 2:
+            return super().step(action)
+        self.failures += 1
+        if self.failures == 1:
+            raise ValueError("the robot fell over")
+        if self.failures == 2:
+            raise OSError(28, "No space left on device")
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError("not killed")
 
 
 class ExitingEnv(Walk):
@@ -170,8 +182,9 @@ def register() -> None:
         UnseededEnv,
         SelfSavingEnv,
         RaisingEnv,
-        CrashingEnv,
+        HangingEnv,
         FullDiskEnv,
+        FailingEnv,
         ExitingEnv,
         NestedSpacesEnv,
         TextEnv,

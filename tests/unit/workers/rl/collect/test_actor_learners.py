@@ -19,7 +19,7 @@ from workers.assembly.rl_parts import build_agent
 from workers.core.errors import DefinitionError
 from workers.core.rng import preserve_global_state
 from workers.core.shared_counter import SharedCount
-from workers.core.types import CollectPlan
+from workers.core.types import CollectPlan, StateTree
 from workers.rl.agents.a3c import A3c
 from workers.rl.agents.a3c_shared import SharedA3c
 from workers.rl.agents.pfrl_adapter import ExternalAgent
@@ -40,9 +40,11 @@ def build_actor_learner_with_test_envs(*arguments: Any) -> ActorLearner:
     return _actor_learner(*arguments)
 
 
-@pytest.fixture(autouse=True)
-def _use_test_envs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(actor_learners, "_build_actor_learner", build_actor_learner_with_test_envs)
+@pytest.fixture(autouse=True, scope="module")
+def _use_test_envs() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(actor_learners, "_build_actor_learner", build_actor_learner_with_test_envs)
+        yield
 
 
 def define_training(processes: int = 1, env: str = "CartPole-v1", **kwargs: Any) -> RlDefinition:
@@ -73,29 +75,41 @@ def make_plan(count: int) -> CollectPlan:
     return CollectPlan(vector_steps=count)
 
 
-@pytest.fixture
-def start_learners() -> Iterator[Callable[[RlDefinition, SharedA3c], ActorLearners]]:
-    """Returns a function that starts actor-learners, which are stopped at the end of the test."""
-    started: list[ActorLearners] = []
+StartLearners = Callable[[RlDefinition], tuple[SharedA3c, ActorLearners]]
 
-    def start(definition: RlDefinition, agent: SharedA3c) -> ActorLearners:
-        started.append(actor_learners.build_actor_learners(definition, agent, SEED, "cpu", "eager"))
-        started[-1].wait()
-        return started[-1]
+
+@pytest.fixture(scope="module")
+def start_learners(_use_test_envs: None) -> Iterator[StartLearners]:
+    """Returns a function that returns the agent and the actor-learners of a definition, untrained.
+
+    Tests of the same definition share the processes, since each of them imports torch.
+    """
+    running: dict[str, tuple[SharedA3c, ActorLearners, StateTree, StateTree]] = {}
+
+    def start(definition: RlDefinition) -> tuple[SharedA3c, ActorLearners]:
+        key = definition.model_dump_json()
+        if key in running:
+            agent, learners, agent_state, learners_state = running[key]
+            agent.load_state_dict(agent_state)
+            learners.restore(learners_state)
+        else:
+            agent = make_shared_agent(definition)
+            learners = actor_learners.build_actor_learners(definition, agent, SEED, "cpu", "eager")
+            learners.wait()
+            running[key] = (agent, learners, agent.state_dict(), learners.state_dict())
+        return agent, learners
 
     yield start
-    for one in started:
-        one.close()
-        assert not any(psutil.pid_exists(pid) for pid in one.pids)
+    for _, learners, *_ in running.values():
+        learners.close()
+        assert not any(psutil.pid_exists(pid) for pid in learners.pids)
 
 
 def test_two_processes_make_the_exact_steps_and_report_each_episode_once(
-    start_learners: Any,
+    start_learners: StartLearners,
 ) -> None:
-    definition = define_training(2, "OddWalk-v0", length=7)
-    agent = make_shared_agent(definition)
+    agent, learners = start_learners(define_training(2, "OddUnseeded-v0", length=7))
     begin = agent.parameters.clone()
-    learners = start_learners(definition, agent)
     counts, ends, updates = [200, 13, 1, 400], [], [0, 0]
     for count in counts:
         experience = learners.collect(make_plan(count))
@@ -161,10 +175,11 @@ def get_own_parameters(one: ActorLearner) -> torch.Tensor:
     return torch.from_numpy(one(("state",))["learner"]["own"]["$torch"])
 
 
-def test_one_process_equals_a_plain_loop_for_any_collect_lengths(start_learners: Any) -> None:
+def test_one_process_equals_a_plain_loop_for_any_collect_lengths(
+    start_learners: StartLearners,
+) -> None:
     definition = define_training(1)
-    agent = make_shared_agent(definition)
-    learners = start_learners(definition, agent)
+    agent, learners = start_learners(definition)
     gathered = [learners.collect(make_plan(count)) for count in (100, 33, 200)]
     env = make_training_vector(definition.env)
     plain: Any = A3c(
@@ -188,10 +203,10 @@ def test_one_process_equals_a_plain_loop_for_any_collect_lengths(start_learners:
     )
 
 
-def test_the_learning_rate_reaches_the_processes_with_the_next_collect(start_learners: Any) -> None:
-    definition = define_training(1)
-    agent = make_shared_agent(definition)
-    learners = start_learners(definition, agent)
+def test_the_learning_rate_reaches_the_processes_with_the_next_collect(
+    start_learners: StartLearners,
+) -> None:
+    agent, learners = start_learners(define_training(1))
     agent.learning_rate = 0.0
     begin = agent.parameters.clone()
     assert learners.collect(make_plan(60)).learn_reports[0].updates > 0
@@ -206,44 +221,45 @@ def test_the_learning_rate_reaches_the_processes_with_the_next_collect(start_lea
 
 
 def test_an_episode_that_its_environment_does_not_repeat_takes_its_rollout_with_it(
-    start_learners: Any,
+    start_learners: StartLearners,
 ) -> None:
-    definition = define_training(1, "OddUnseeded-v0", length=0)
-    learners = start_learners(definition, make_shared_agent(definition))
-    learners.collect(make_plan(8))
+    _, learners = start_learners(define_training(2, "OddUnseeded-v0", length=7))
+    learners.collect(make_plan(6))
     state = learners.state_dict()
-    assert len(state["processes"][0]["learner"]["reward"]) == 3
+    assert sum(count_rollout_steps(state)) == 6 - 5
     report = learners.restore(state)
     assert not report.is_exact
-    assert [code for code, _ in report.notes] == ["env_not_deterministic"]
-    assert len(learners.state_dict()["processes"][0]["learner"]["reward"]) == 0
+    assert {code for code, _ in report.notes} == {"env_not_deterministic", "resume_statistical"}
+    assert count_rollout_steps(learners.state_dict()) == [0, 0]
 
 
-def test_a_process_that_raises_or_dies_is_an_error_that_names_it(start_learners: Any) -> None:
-    definition = define_training(2, "OddRaising-v0")
-    broken = start_learners(definition, make_shared_agent(definition))
+def count_rollout_steps(state: StateTree) -> list[int]:
+    """Returns the number of steps since the last update in each process."""
+    return [len(process["learner"]["reward"]) for process in state["processes"]]
+
+
+def test_a_process_that_raises_or_dies_is_an_error_that_names_it(
+    start_learners: StartLearners,
+) -> None:
+    _, learners = start_learners(define_training(2, "OddFailing-v0"))
     with pytest.raises(
         ActorLearnerError, match=r"(?s)actor-learner [01] raised.*the robot fell over"
     ):
-        broken.collect(make_plan(50))
-    assert len(broken.state_dict()["processes"]) == 2
-    definition = define_training(1, "OddFullDisk-v0")
-    full = start_learners(definition, make_shared_agent(definition))
+        learners.collect(make_plan(50))
+    assert len(learners.state_dict()["processes"]) == 2
     with pytest.raises(ActorLearnerError, match="No space left on device") as caught:
-        full.collect(make_plan(50))
+        learners.collect(make_plan(50))
     assert describe_failure(caught.value)[0] is Cause.DISK_FULL
-    definition = define_training(1, "OddCrashing-v0", how="kill")
-    fatal = start_learners(definition, make_shared_agent(definition))
     with pytest.raises(
-        ActorLearnerError, match=r"actor-learner 0 \(process \d+\) was ended by SIGKILL"
+        ActorLearnerError, match=r"actor-learner [01] \(process \d+\) was ended by SIGKILL"
     ):
-        fatal.collect(make_plan(50))
+        learners.collect(make_plan(50))
     with pytest.raises(ActorLearnerError, match="no common state"):
-        fatal.state_dict()
+        learners.state_dict()
 
 
 def test_processes_end_with_their_parent_in_the_middle_of_an_episode(tmp_path: Path) -> None:
-    definition = define_training(2, "OddCrashing-v0", how="hang")
+    definition = define_training(2, "OddHanging-v0")
     agent = make_shared_agent(definition)
 
     def run_parent(tell: Callable[[tuple[int, ...]], None]) -> None:
