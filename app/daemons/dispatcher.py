@@ -111,6 +111,7 @@ class Dispatcher:
         queue: Sends the dispatch messages.
         assignment_seconds: An assignment that no worker claimed expires after this.
         lease: The lease without which nothing is written; by default that of this process.
+        poll_seconds: Longest time between two looks at the queue that no notification caused.
     """
 
     def __init__(
@@ -120,10 +121,12 @@ class Dispatcher:
         *,
         assignment_seconds: float,
         lease: DispatcherLease | None = None,
+        poll_seconds: float = POLL_SECONDS,
     ) -> None:
         self._database = database
         self._queue = queue
         self._assignment_seconds = assignment_seconds
+        self._poll_seconds = poll_seconds
         self._equipped = EquippedWorkers()
         self.lease: Final = lease or DispatcherLease(database)
         self._known_epoch: int | None = None
@@ -137,10 +140,11 @@ class Dispatcher:
         """
         changes = bus.subscribe(QUEUE)
         try:
-            pause = POLL_SECONDS
+            pause = self._poll_seconds
             while True:
                 began = time.monotonic()
-                pause = POLL_SECONDS if await self._try_tick() else min(2 * pause, _LONGEST_PAUSE)
+                is_done = await self._try_tick()
+                pause = self._poll_seconds if is_done else min(2 * pause, _LONGEST_PAUSE)
                 await asyncio.sleep(min(_REST * (time.monotonic() - began), _LONGEST_REST))
                 await changes.wait(pause)
         finally:

@@ -8,6 +8,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable
+from inspect import isawaitable
 from typing import Final, TypeVar
 
 Value = TypeVar("Value")
@@ -47,10 +48,14 @@ def wait_for(
 async def until(question: Callable[[], object], what: str = "the condition holds") -> None:
     """Waits until the answer to a question about this process is truthy.
 
+    Args:
+        question: A function or a coroutine function.
+        what: What is waited for, in the words of the error.
+
     Raises:
         AssertionError: If it is not within `PATIENCE_SECONDS`.
     """
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while not question():
+    while not (await answer if isawaitable(answer := question()) else answer):
         assert time.monotonic() < deadline, f"not within {PATIENCE_SECONDS} s: {what}"
         await asyncio.sleep(0.005)

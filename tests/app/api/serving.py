@@ -40,6 +40,7 @@ from tests.support.server_fixture import (
     make_submission,
     make_world,
 )
+from tests.support.waiting import PATIENCE_SECONDS
 
 HOST = "127.0.0.1"
 ORIGIN = f"http://{HOST}"
@@ -123,7 +124,9 @@ async def serve(url: str, directory: Path, **settings: Any) -> AsyncIterator[App
     )
     values = {"data_dir": directory, "database_url": url, "daemons": False}
     app = create_app(Settings(**{**values, "api_requests_per_second": 0, **settings}))
-    async with LifespanManager(app, startup_timeout=60, shutdown_timeout=60):
+    async with LifespanManager(
+        app, startup_timeout=PATIENCE_SECONDS, shutdown_timeout=PATIENCE_SECONDS
+    ):
         world = await make_world(app.state.database)
         served = AppServer(app, world)
         await _make_tokens(served)

@@ -12,19 +12,19 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from app.main import create_app
-from app.settings import Settings
 from palestra.client import Client
 from palestra.contract.queries import EventView
 from palestra.downloads import DownloadError
 from palestra.event_feed import EventFeed
 from tests.app.api.serving import AppServer
 from tests.support.api_samples import RUN, make_page
+from tests.support.documented_statuses import read_paths
 from tests.support.fake_http_server import Answer, run_fake_server
 from tests.support.listening import listening
 from tests.support.proxy import run_proxy
 from tests.support.records import make_points
 from tests.support.server_fixture import make_definition
+from tests.support.waiting import PATIENCE_SECONDS, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -92,19 +92,18 @@ async def test_events_pass_a_proxy_that_holds_back_streams(shared: AppServer) ->
                 await _wait_for_a_poll(shared)
                 job = shared.names["queued_job"]
                 assert await asyncio.to_thread(client.pause, job)
-                event = await asyncio.wait_for(waiting, 60)
+                event = await asyncio.wait_for(waiting, PATIENCE_SECONDS)
                 assert (event.job_id, event.data["state"]) == (job, "paused")
                 waiting = asyncio.create_task(asyncio.to_thread(next, events))
                 assert await asyncio.to_thread(client.resume, job)
-                again = await asyncio.wait_for(waiting, 60)
+                again = await asyncio.wait_for(waiting, PATIENCE_SECONDS)
                 assert (again.data["state"], again.id > event.id) == ("queued", True)
 
 
 async def _wait_for_a_poll(shared: AppServer) -> None:
     """Waits until a long poll with a cursor waits at the server."""
-    async with asyncio.timeout(60):
-        while not any(one.numbered and one.cursors for one in shared.app.state.hub.streams):
-            await asyncio.sleep(0.02)
+    streams = shared.app.state.hub
+    await until(lambda: any(one.numbered and one.cursors for one in streams.streams))
 
 
 async def test_a_refused_login_names_the_ways_to_log_in(shared: AppServer) -> None:
@@ -151,10 +150,9 @@ async def test_an_archived_experiment_can_be_restored(shared: AppServer, client:
 
 
 def _list_routes() -> list[str]:
-    paths = create_app(Settings()).openapi()["paths"]
     answers = {
         path: str(item["get"]["responses"].get("200"))
-        for path, item in paths.items()
+        for path, item in read_paths().items()
         if "get" in item
     }
     return sorted(

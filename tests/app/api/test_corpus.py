@@ -21,6 +21,15 @@ from tests.support.server_fixture import make_definition
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+both_databases = pytest.mark.both_databases(
+    "Submissions and claims lock rows on PostgreSQL, where numbers have other types.",
+    of=(
+        "app.db.repositories.attempts",
+        "app.db.repositories.experiments",
+        "app.db.repositories.telemetry",
+    ),
+)
+
 FILES = ("bodies", "runs", "definitions", "artifacts", "headers", "telemetry", "messages")
 ROWS = [
     pytest.param(row, id=f"{row['id']}-{row['name']}") for name in FILES for row in read_rows(name)
@@ -144,6 +153,7 @@ async def test_a_refused_upload_leaves_no_file(shared: AppServer) -> None:
     assert _list_files(directory) == before
 
 
+@both_databases
 async def test_telemetry_stores_every_number_exactly(shared: AppServer) -> None:
     """Row T5: non-finite numbers are sent as strings, and every float64 keeps all its bits.
 
@@ -187,10 +197,11 @@ def make_other_definition(number: int) -> dict[str, Any]:
     return make_definition(name=f"number {number}", loop={"env_steps": 20_000 + number})
 
 
+@both_databases
 async def test_fifty_concurrent_equal_submissions_make_one_experiment(shared: AppServer) -> None:
     """Row B20, with and without an idempotency key."""
     body = {"definition": make_other_definition(1), "options": {"seeds": [0, 1]}}
-    async with shared.client("user", timeout=60) as client:
+    async with shared.client("user") as client:
         keyed = await asyncio.gather(
             *(
                 client.post("/api/v1/experiments", json=body, headers={"Idempotency-Key": '"one"'})
@@ -256,6 +267,7 @@ async def test_a_refused_request_does_not_use_up_its_idempotency_key(shared: App
         assert good.status_code in {200, 201}
 
 
+@both_databases
 async def test_ten_thousand_equal_dispatch_messages_start_one_attempt(shared: AppServer) -> None:
     """Row M4 on the server's side: each dispatch message becomes a claim.
 
@@ -266,7 +278,7 @@ async def test_ten_thousand_equal_dispatch_messages_start_one_attempt(shared: Ap
         "expected_attempt": 1,
         "worker_id": shared.names["worker"],
     }
-    async with shared.client("own_worker", timeout=60) as client:
+    async with shared.client("own_worker") as client:
         answers = await asyncio.gather(
             *(
                 client.post("/api/v1/leases", json={**claim, "slot": 4 + index % 12})

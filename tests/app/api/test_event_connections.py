@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,11 +15,9 @@ from httpx_sse import EventSource
 from app.settings import Settings
 from tests.app.api.serving import AppServer, serve
 from tests.support.listening import listening
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE_SECONDS, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-SECONDS = 60.0
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
@@ -58,7 +57,7 @@ async def _stream(url: str, token: str, *subscriptions: dict[str, Any]) -> Async
 
     async def read() -> None:
         async with (
-            httpx.AsyncClient(base_url=url, timeout=60) as client,
+            httpx.AsyncClient(base_url=url, timeout=PATIENCE_SECONDS) as client,
             client.stream(
                 "POST",
                 "/api/v1/events:stream",
@@ -75,7 +74,7 @@ async def _stream(url: str, token: str, *subscriptions: dict[str, Any]) -> Async
 
     reading = asyncio.create_task(read())
     try:
-        await asyncio.wait_for(opened.wait(), SECONDS)
+        await asyncio.wait_for(opened.wait(), PATIENCE_SECONDS)
         yield received
     finally:
         reading.cancel()
@@ -127,11 +126,12 @@ async def test_a_poll_brings_what_a_stream_brings(shared: AppServer, url: str) -
         assert min(polled[2]) > 3
         newest = max(polled[0])
         fresh = [{**one, "after": newest} for one in scopes]
+        streams = len(shared.app.state.hub.streams)
         waiting = asyncio.create_task(_poll(client, *fresh, wait=20))
-        await asyncio.sleep(0.3)
+        await until(lambda: len(shared.app.state.hub.streams) > streams)
         job = shared.names["queued_job"]
         await client.post(f"/api/v1/jobs/{job}:pause", json={})
-        answer = await asyncio.wait_for(waiting, SECONDS)
+        answer = await asyncio.wait_for(waiting, PATIENCE_SECONDS)
         assert answer["events"][0]["subscriptions"] == [0, 2]
         polled_ids = [one["event"]["id"] for one in answer["events"]]
         await until(lambda: set(polled_ids) <= set(received.ids(0)))
@@ -190,15 +190,13 @@ async def test_a_stream_ends_when_its_project_may_not_be_read_any_more(
         assert (await client.put(path, json={"role": "viewer"})).status_code == 200
 
 
-async def test_limits_of_streams_name_the_remedy_and_the_time(tmp_path: Any) -> None:
+async def test_limits_of_streams_name_the_remedy_and_the_time(
+    sqlite_file: Path, tmp_path: Path
+) -> None:
     settings = {"sse_streams": 3, "sse_streams_per_user": 2, "sse_streams_per_credential": 2}
     assert Settings(**settings).sse_streams == 3
-    database = f"sqlite:///{tmp_path / 'limits.db'}"
-    from app.db.migrate import upgrade
-
-    await asyncio.to_thread(upgrade, database)
     async with (
-        serve(database, tmp_path, **settings) as server,
+        serve(f"sqlite:///{sqlite_file}", tmp_path, **settings) as server,
         listening(server.app) as address,
         _stream(address, server.tokens["user"], {}),
         _stream(address, server.tokens["user"], {}),

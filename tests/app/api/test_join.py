@@ -22,6 +22,7 @@ from palestra.errors import TokenNotMadeError
 from tests.app.api.serving import AppServer
 from tests.app.api.test_user_commands import Command, palestra, url
 from tests.support.process_stack import make_bare_environment
+from tests.support.waiting import PATIENCE_SECONDS
 
 __all__ = ["palestra", "url"]
 
@@ -305,4 +306,4 @@ def _join_at_a_terminal(link: str, directory: Path) -> tuple[int, str]:
         pass  # the terminal has no reader any more: the command has ended
     finally:
         os.close(ours)
-    return process.wait(60), shown
+    return process.wait(PATIENCE_SECONDS), shown

@@ -16,7 +16,7 @@ from app.main import create_app
 from app.settings import Settings
 from tests.app.api.serving import AppServer
 from tests.app.api.test_access import SUBSTITUTES
-from tests.app.services.test_callers import note_statements
+from tests.support.statements import note_statements
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

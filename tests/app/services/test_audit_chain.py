@@ -20,6 +20,15 @@ from app.services.events import event_log
 from palestra.contract.names import new_id
 from tests.support.server_fixture import World
 
+pytestmark = pytest.mark.both_databases(
+    "Times and documents have other types on each database, and hashes are computed of both.",
+    of=(
+        "app.db.clock",
+        "app.db.models.audit",
+        "app.db.models.base",
+    ),
+)
+
 
 async def read_entries(database: Database) -> Sequence[AuditRow]:
     """Returns all entries, the oldest first."""
@@ -159,7 +168,8 @@ async def test_entries_are_in_commit_order(database: Database, database_url: str
                     record(session, f"{name}/{i}")
                     if i % 3 == 0:
                         record(session, f"{name}/{i}+")
-                    await asyncio.sleep(0.001 * (i % 4))
+                    for _ in range(5 * (i % 4)):
+                        await asyncio.sleep(0)
 
         writers = [
             write(server, f"{number}/{writer}")

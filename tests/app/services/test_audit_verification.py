@@ -15,6 +15,15 @@ from app.domain.audit_chain import GENESIS, ChainPlace
 from app.services.audit import retention, verification
 from app.services.audit.verification import verify
 from tests.app.services.test_audit_chain import read_entries, record
+from tests.support.waiting import PATIENCE_SECONDS
+
+both_databases = pytest.mark.both_databases(
+    "Entries are appended and removed by concurrent transactions on PostgreSQL.",
+    of=(
+        "app.db.engine",
+        "app.db.models.audit",
+    ),
+)
 
 DAY = 86_400.0
 
@@ -203,6 +212,7 @@ async def test_a_long_log_is_walked_in_batches(database: Database) -> None:
     assert await find_fault(database) == ("changed", 3_999)
 
 
+@both_databases
 async def test_entries_may_be_appended_while_the_log_is_verified(database: Database) -> None:
     await append_entries(database, 5)
     stop = asyncio.Event()
@@ -268,6 +278,7 @@ async def test_a_removal_after_that_of_the_retention_is_found(database: Database
     assert await find_fault(database) == ("missing", 7)
 
 
+@both_databases
 async def test_a_removal_is_rolled_back_as_a_whole(database: Database) -> None:
     await append_entries(database, 4)
     SKEW.seconds = 20 * DAY
@@ -283,6 +294,7 @@ async def test_a_removal_is_rolled_back_as_a_whole(database: Database) -> None:
     assert (found.entries, found.removed, found.fault) == (4, 0, None)
 
 
+@both_databases
 async def test_servers_remove_and_append_concurrently(
     database: Database, database_url: str
 ) -> None:
@@ -291,7 +303,7 @@ async def test_servers_remove_and_append_concurrently(
     SKEW.seconds = 20 * DAY
     other = Database(database_url)
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await asyncio.gather(
                 remove_old_entries(database, 10),
                 append_entries(other, 15),

@@ -20,6 +20,17 @@ from app.db.sqlite import SingleCallConnection
 from app.services.events import event_log
 from tests.app.services.telemetry_training import Training
 from tests.support import records
+from tests.support.waiting import PATIENCE_SECONDS
+
+pytestmark = pytest.mark.both_databases(
+    "Statements go together to a thread on SQLite, and in a pipeline on PostgreSQL.",
+    of=(
+        "app.db.engine",
+        "app.db.postgres",
+        "app.db.repositories.combined_writes",
+    ),
+)
+
 
 VISITS = 2
 """One that begins, locks and reads; one that writes and commits."""
@@ -103,7 +114,7 @@ async def test_a_commit_that_fails_leaves_no_transaction_open(
     for _ in range(3):
         with pytest.raises(errors):
             await fail()
-    async with asyncio.timeout(60), database.write() as session:
+    async with asyncio.timeout(PATIENCE_SECONDS), database.write() as session:
         event_log.record(session, "pool", {}, project_id=None)
     async with database.read() as session:
         assert await session.scalar(select(func.count()).select_from(EventRow)) == 1

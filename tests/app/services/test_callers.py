@@ -1,12 +1,11 @@
 """Callers are found by one statement, as they are by the statements that load many of them."""
 
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from sqlalchemy import event, update
+from sqlalchemy import update
 
 from app.db.clock import db_now
 from app.db.engine import Database, Session
@@ -19,29 +18,19 @@ from palestra.contract.access import TokenRequest
 from palestra.contract.names import Scope, new_id
 from palestra.contract.permissions import Role
 from tests.support.server_fixture import World
+from tests.support.statements import note_statements
+
+pytestmark = pytest.mark.both_databases(
+    "The statement that finds a caller is compiled for each database.",
+    of=(
+        "app.db.repositories.built_statements",
+        "app.db.repositories.combined_reads",
+    ),
+)
+
 
 SETTINGS = Settings()
 Change = Callable[[Session, World], Awaitable[Any]]
-
-
-@contextmanager
-def note_statements(database: Database) -> Iterator[list[str]]:
-    """Yields the statements that are executed in the block."""
-    noted: list[str] = []
-
-    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        noted.append(statement)
-
-    engine, direct = database.engine.sync_engine, database.open_direct()
-    event.listen(engine, "before_cursor_execute", note)
-    if direct is not None:
-        direct.set_trace_callback(noted.append)
-    try:
-        yield noted
-    finally:
-        event.remove(engine, "before_cursor_execute", note)
-        if direct is not None:
-            direct.set_trace_callback(None)
 
 
 async def add_projects(world: World) -> list[str]:

@@ -17,6 +17,7 @@ from app.services.queue.equipped_workers import EquippedWorkers
 from palestra.contract.states import Cause, JobState, Outcome
 from palestra.contract.work_order import Claim
 from tests.support.server_fixture import World, advance_clock
+from tests.support.waiting import until
 
 
 @dataclass
@@ -263,21 +264,18 @@ async def test_offline_and_draining_workers_are_not_chosen(
 
 
 async def test_a_commit_wakes_the_dispatcher(
-    world: World, database: Database, queue: RecordingQueue, monkeypatch: pytest.MonkeyPatch
+    world: World, database: Database, queue: RecordingQueue
 ) -> None:
-    monkeypatch.setattr("app.daemons.dispatcher.POLL_SECONDS", 3_600.0)
     await world.register()
-    dispatcher = Dispatcher(database, queue, assignment_seconds=30)
+    first = await world.submit_one_job()
+    dispatcher = Dispatcher(database, queue, assignment_seconds=30, poll_seconds=3_600)
     bus = MemoryBus()
     database.listeners.append(partial(publish_all, bus))
     work = asyncio.create_task(dispatcher.run(bus))
     try:
-        await asyncio.sleep(0.1)
-        job = await world.submit_one_job()
-        async with asyncio.timeout(60):
-            while not queue.sent:
-                await asyncio.sleep(0.005)
-        assert queue.jobs == [job.id]
+        await until(lambda: queue.jobs == [first.id], "the dispatcher runs")
+        job = await world.submit_one_job(seeds=[1])
+        await until(lambda: queue.jobs == [first.id, job.id])
     finally:
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)

@@ -5,25 +5,37 @@ A reader that tails the log by the last ID therefore misses no event.
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 import pytest
 from sqlalchemy import func, select
 from sqlalchemy.event import listen as listens
 from sqlalchemy.orm import Session as SyncSession
+from sqlalchemy.util import await_only
 
 from app.db.engine import EVENTS, Database, Session
 from app.db.repositories import events as rows
 from app.services.events import event_log
+from tests.support.locks import until_locked_out
 from tests.support.server_fixture import World
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.both_databases(
+    "A lock orders commits of events on PostgreSQL, where transactions write concurrently.",
+    of=(
+        "app.db.engine",
+        "app.db.repositories.pending_rows",
+    ),
+)
+
 
 overlapping = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 """SQLite has one writer, so its transactions never overlap."""
 
 
-async def _tail_log(database: Database, stop: asyncio.Event) -> list[str]:
+async def _tail_log(database: Database, stop: asyncio.Event, seen: list[str]) -> None:
     """Reads the log like the hub, until `stop` is set and no further event arrives."""
-    seen: list[str] = []
     cursor = 0
     while True:
         stopping = stop.is_set()
@@ -32,12 +44,14 @@ async def _tail_log(database: Database, stop: asyncio.Event) -> list[str]:
         seen += [event.data["name"] for event in found]
         cursor = found[-1].id if found else cursor
         if stopping and not found:
-            return seen
+            return
         await asyncio.sleep(0)
 
 
-def _delay_commit(session: Session, seconds: float, drawn: asyncio.Event) -> None:
-    """Delays a commit by `seconds` between drawing its event IDs and making them visible.
+def _delay_commit(
+    session: Session, drawn: asyncio.Event, wait_for_other: Callable[[], Awaitable[None]]
+) -> None:
+    """Delays a commit between drawing its event IDs and making them visible.
 
     This is where the order could be violated.
     """
@@ -45,9 +59,18 @@ def _delay_commit(session: Session, seconds: float, drawn: asyncio.Event) -> Non
     def wait(inside: SyncSession) -> None:
         inside.execute(select(1))  # The events are inserted before it, in the same round trip.
         drawn.set()
-        inside.execute(select(func.pg_sleep(seconds)))
+        await_only(wait_for_other())
 
     listens(session.sync_session, "before_commit", wait)
+
+
+async def _until_locked_out_or_seen(
+    database: Database, other: asyncio.Task[None], seen: list[str], name: str
+) -> None:
+    """Waits until the other transaction waits for this one, or until its event was read."""
+    await until_locked_out(database, other)
+    if other.done():
+        await until(lambda: name in seen)
 
 
 @overlapping
@@ -58,24 +81,24 @@ async def test_two_delayed_concurrent_commits_lose_no_event(
 
     The second transaction begins meanwhile; without a lock it would commit first.
     """
-    drawn = asyncio.Event()
-
-    async def commit_slowly() -> None:
-        async with database.write() as session:
-            event_log.record(session, "job", {"name": "slow"}, project_id=world.project_id)
-            _delay_commit(session, 0.5, drawn)
+    seen: list[str] = []
+    drawn, stop = asyncio.Event(), asyncio.Event()
 
     async def commit_quickly() -> None:
         await drawn.wait()
         async with database.write() as session:
             event_log.record(session, "job", {"name": "fast"}, project_id=world.project_id)
-            _delay_commit(session, 0.2, asyncio.Event())
 
-    stop = asyncio.Event()
-    tail = asyncio.create_task(_tail_log(database, stop))
-    await asyncio.gather(commit_slowly(), commit_quickly())
+    fast = asyncio.create_task(commit_quickly())
+    wait_for_fast = partial(_until_locked_out_or_seen, database, fast, seen, "fast")
+    tail = asyncio.create_task(_tail_log(database, stop, seen))
+    async with database.write() as session:
+        event_log.record(session, "job", {"name": "slow"}, project_id=world.project_id)
+        _delay_commit(session, drawn, wait_for_fast)
+    await fast
     stop.set()
-    assert await tail == ["slow", "fast"]
+    await tail
+    assert seen == ["slow", "fast"]
 
 
 @overlapping
@@ -86,7 +109,8 @@ async def test_a_transaction_that_began_first_and_records_last_loses_no_event(
 
     An order by transaction ID alone would be wrong in this case.
     """
-    began, drawn = asyncio.Event(), asyncio.Event()
+    seen: list[str] = []
+    began, drawn, stop = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def record_last() -> None:
         async with database.write() as session:
@@ -95,17 +119,17 @@ async def test_a_transaction_that_began_first_and_records_last_loses_no_event(
             await drawn.wait()
             event_log.record(session, "job", {"name": "older"}, project_id=world.project_id)
 
-    async def record_first() -> None:
-        await began.wait()
-        async with database.write() as session:
-            event_log.record(session, "job", {"name": "younger"}, project_id=world.project_id)
-            _delay_commit(session, 0.5, drawn)
-
-    stop = asyncio.Event()
-    tail = asyncio.create_task(_tail_log(database, stop))
-    await asyncio.gather(record_last(), record_first())
+    older = asyncio.create_task(record_last())
+    wait_for_older = partial(_until_locked_out_or_seen, database, older, seen, "older")
+    tail = asyncio.create_task(_tail_log(database, stop, seen))
+    await began.wait()
+    async with database.write() as session:
+        event_log.record(session, "job", {"name": "younger"}, project_id=world.project_id)
+        _delay_commit(session, drawn, wait_for_older)
+    await older
     stop.set()
-    assert await tail == ["younger", "older"]
+    await tail
+    assert seen == ["younger", "older"]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -118,17 +142,21 @@ async def test_a_reader_sees_every_event_of_many_delayed_writers_once(
     async def write(writer: int) -> None:
         for i in range(6):
             async with database.write() as session:
-                await asyncio.sleep(chooser.random() * 0.01)
+                await let_others_go_first()
                 event_log.record(
                     session, "job", {"name": f"{writer}/{i}"}, project_id=world.project_id
                 )
-                await asyncio.sleep(chooser.random() * 0.01)
+                await let_others_go_first()
 
-    stop = asyncio.Event()
-    tail = asyncio.create_task(_tail_log(database, stop))
+    async def let_others_go_first() -> None:
+        for _ in range(chooser.randrange(20)):
+            await asyncio.sleep(0)
+
+    stop, seen = asyncio.Event(), list[str]()
+    tail = asyncio.create_task(_tail_log(database, stop, seen))
     await asyncio.gather(*(write(writer) for writer in range(12)))
     stop.set()
-    seen = await tail
+    await tail
     assert sorted(seen) == sorted(names)
     for writer in range(12):
         assert [name for name in seen if name.startswith(f"{writer}/")] == [

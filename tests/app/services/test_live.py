@@ -22,16 +22,13 @@ from app.services.events import hub as event_hub
 from app.services.events.filters import StreamFilter
 from app.services.events.frames import LiveEvent
 from app.services.events.hub import EventHub
-from app.services.events.subscriptions import EventBatch, EventSubscription
+from app.services.events.subscriptions import EventBatch
 from app.services.telemetry import batches
 from palestra.contract.queries import SeriesQuery
 from tests.support import records
 from tests.support.records import make_delivery
 from tests.support.server_fixture import World, make_token_caller
-from tests.support.waiting import until
-
-SECONDS = 60.0
-"""Time after which the test counts as hanging."""
+from tests.support.waiting import PATIENCE_SECONDS, until
 
 
 @contextlib.asynccontextmanager
@@ -94,30 +91,36 @@ def _parse_data(frames: list[bytes]) -> list[dict[str, Any]]:
     return [json.loads(event["data"]) for event in parsed]
 
 
+@pytest.mark.both_databases(
+    "Writers commit concurrently on PostgreSQL, and streams follow the order of their events.",
+    of=("app.db.repositories.pending_rows",),
+)
 @pytest.mark.parametrize("seed", range(4))
 async def test_history_and_tail_join_without_gap_or_overlap(
     world: World, database: Database, hub: EventHub, seed: int
 ) -> None:
     chooser = random.Random(seed)
     run_id, attempt_id = await _start(world)
-    total = 60
+    total, sent = 60, 0
 
     async def train() -> None:
-        for seq in range(1, total + 1):
-            await _send(database, attempt_id, seq, records.make_points(run_id, "loss", [seq]))
-            await asyncio.sleep(chooser.random() * 0.004)
+        nonlocal sent
+        for sent in range(1, total + 1):
+            await _send(database, attempt_id, sent, records.make_points(run_id, "loss", [sent]))
+            for _ in range(chooser.randrange(4)):
+                await asyncio.sleep(0)
 
-    async def watch(delay: float) -> list[int]:
-        await asyncio.sleep(delay)
+    async def watch(first: int, second: int) -> list[int]:
+        await until(lambda: sent >= first, f"point {first}")
         loaded = await curves.query(database, world.admin, _query(run_id, total))
         merged = [i + 1 for i, n in enumerate(loaded.series[0].n) for _ in range(n)]
         # The history of a late watcher may hold all points: then the stream brings none.
         if len(merged) >= total:
             return merged
-        await asyncio.sleep(delay / 4)
+        await until(lambda: sent >= second, f"point {second}")
         wish = StreamFilter(project_ids=frozenset({world.project_id}), types=frozenset({"points"}))
         with hub.open([wish], world.admin) as stream:
-            async for deliveries in hub.events(stream, [loaded.cursor], 5.0):
+            async for deliveries in hub.events(stream, [loaded.cursor], PATIENCE_SECONDS):
                 # Empty where all events of a read lie below the cursor.
                 for data in _parse_data([event.frame for event in _list_events(deliveries)]):
                     merged += data["data"]["series"][0]["env_step"]
@@ -125,8 +128,9 @@ async def test_history_and_tail_join_without_gap_or_overlap(
                     return merged
         return merged
 
-    async with asyncio.timeout(SECONDS):
-        watchers = [asyncio.create_task(watch(chooser.random() * 0.3)) for _ in range(6)]
+    starts = [sorted(chooser.choices(range(total), k=2)) for _ in range(6)]
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        watchers = [asyncio.create_task(watch(first, second)) for first, second in starts]
         await asyncio.gather(train(), *watchers)
     for watcher in watchers:
         assert watcher.result() == list(range(1, total + 1))
@@ -146,9 +150,10 @@ async def test_streams_see_only_their_project_and_their_filter(
         hub.open([own], make_token_caller("u")) as mine,
         hub.open([foreign], make_token_caller("v")) as other,
     ):
-        first = asyncio.create_task(anext(hub.events(mine, [None], 5.0)))
-        second = asyncio.create_task(anext(hub.events(other, [0], 0.5)))
-        await asyncio.sleep(0.1)
+        events = hub.events(mine, [None], PATIENCE_SECONDS, announced=True)
+        foreign_events = hub.events(other, [0], 0)
+        assert await anext(events) == []
+        assert await anext(foreign_events) == []
         await _send(
             database,
             attempt_id,
@@ -156,8 +161,8 @@ async def test_streams_see_only_their_project_and_their_filter(
             records.make_points(run_id, "loss", [1]),
             records.make_log(run_id, "a\nid: 1\ndata: x", "b"),
         )
-        (event,) = _list_events(await first)
-        assert await second == []
+        (event,) = _list_events(await anext(events))
+        assert await anext(foreign_events) == []
     assert event.frame.count(b"\n") == 4, "no content begins a line of its own"
     (view,) = _parse_data([event.frame])
     assert (view["type"], view["run_id"]) == ("log", run_id)
@@ -179,7 +184,7 @@ async def test_special_numbers_are_sent_as_strings(
     )
     wish = StreamFilter(project_ids=frozenset({world.project_id}), types=frozenset({"points"}))
     with hub.open([wish], make_token_caller("u")) as stream:
-        (event,) = _list_events(await anext(hub.events(stream, [0], 5.0)))
+        (event,) = _list_events(await anext(hub.events(stream, [0], PATIENCE_SECONDS)))
     (view,) = _parse_data([event.frame])
     (series,) = view["data"]["series"]
     assert (series["name"], series["value"]) == ("loss", ["NaN", 2.5, "-Infinity"])
@@ -193,7 +198,7 @@ async def test_an_unknown_cursor_makes_the_client_reload(
     await world.submit_one_job()
     wish = StreamFilter(project_ids=frozenset({world.project_id}))
     with hub.open([wish], make_token_caller("u")) as stream:
-        (delivery,) = await anext(hub.events(stream, [cursor], 1.0))
+        (delivery,) = await anext(hub.events(stream, [cursor], PATIENCE_SECONDS))
     assert (delivery.resync, delivery.events) == ((0,), [])
 
 
@@ -204,11 +209,10 @@ async def test_a_slow_client_is_asked_to_reload(
     run_id, attempt_id = await _start(world)
     wish = StreamFilter(project_ids=frozenset({world.project_id}))
     with hub.open([wish], make_token_caller("u")) as stream:
-        events = hub.events(stream, [None], 1.0)
-        first = asyncio.create_task(anext(events))
-        await asyncio.sleep(0.05)
+        events = hub.events(stream, [None], PATIENCE_SECONDS, announced=True)
+        assert await anext(events) == []
         await _send(database, attempt_id, 1, records.make_points(run_id, "loss", [1]))
-        await first
+        await anext(events)
         for seq in range(2, 8):
             await _send(database, attempt_id, seq, records.make_points(run_id, "loss", [seq]))
         await until(lambda: stream.has_overflowed)
@@ -227,11 +231,10 @@ async def test_a_slow_client_gets_the_newest_event_of_a_resource_and_all_points(
     job = (await world.list_jobs())[0]
     wish = StreamFilter(project_ids=frozenset({world.project_id}))
     with hub.open([wish], make_token_caller("u")) as stream:
-        events = hub.events(stream, [None], 1.0)
-        first = asyncio.create_task(anext(events))
-        await asyncio.sleep(0.05)
+        events = hub.events(stream, [None], PATIENCE_SECONDS, announced=True)
+        assert await anext(events) == []
         await _send(database, attempt_id, 1, records.make_points(run_id, "loss", [1]))
-        await first
+        await anext(events)
         await world.pause(job.id)
         await world.cancel(job.id)
         for seq in range(2, 12):
@@ -269,12 +272,14 @@ async def test_closing_the_hub_ends_its_streams(world: World, database: Database
     async with run_hub(database) as hub:
         wish = StreamFilter(project_ids=frozenset({world.project_id}))
         with hub.open([wish], make_token_caller("a")) as stream:
-            task = asyncio.create_task(_collect(hub, stream))
-            await asyncio.sleep(0.05)
+            events = hub.events(stream, [None], 10 * PATIENCE_SECONDS, announced=True)
+            assert await anext(events) == []
+            task = asyncio.create_task(_collect(events))
+            await asyncio.sleep(0)
             hub.close()
-            await asyncio.wait_for(task, 2.0)
+            await asyncio.wait_for(task, PATIENCE_SECONDS)
 
 
-async def _collect(hub: EventHub, stream: EventSubscription) -> None:
-    async for _ in hub.events(stream, [None], 30.0):
+async def _collect(events: AsyncIterator[list[EventBatch]]) -> None:
+    async for _ in events:
         pass

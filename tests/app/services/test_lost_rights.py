@@ -24,7 +24,18 @@ from palestra.contract.people import (
 )
 from palestra.contract.permissions import Role
 from palestra.contract.service_accounts import ServiceAccountRequest
+from tests.support.locks import until_locked_out
 from tests.support.server_fixture import World
+
+pytestmark = pytest.mark.both_databases(
+    "Rights are held by locks of rows on PostgreSQL, and by the writer's turn on SQLite.",
+    of=(
+        "app.db.repositories.present_rights",
+        "app.db.repositories.tokens",
+        "app.db.repositories.users",
+    ),
+)
+
 
 Act = Callable[[Session, Principal], Awaitable[object]]
 
@@ -123,7 +134,7 @@ async def test_a_right_lost_before_the_commit_gives_nothing(world: World, name: 
         await case.loses(session, world.admin)
         await session.flush()
         acting = asyncio.create_task(act())
-        await asyncio.wait([acting], timeout=0.3)
+        await until_locked_out(world.database, acting)
     with pytest.raises(case.error):
         await acting
 
@@ -138,7 +149,7 @@ async def test_an_invitation_before_the_demotion_is_revoked_with_it(world: World
     async with world.database.write() as session:
         made = await invitations.invite(session, bea, INVITE, URL)
         demoting = asyncio.create_task(demote())
-        await asyncio.wait([demoting], timeout=0.3)
+        await until_locked_out(world.database, demoting)
         assert not demoting.done(), "the demotion waits for the transaction that invites"
     await demoting
     async with world.database.read() as session:

@@ -32,12 +32,9 @@ from tests.support.postgres import PostgresServer
 from tests.support.previous_version import fill_database, write_previous_version
 from tests.support.process_stack import REPOSITORY
 from tests.support.server_fixture import make_definition, registration
+from tests.support.waiting import PATIENCE_SECONDS
 
-pytestmark = [
-    pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.processes,
-    pytest.mark.timeout(900),
-]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.processes]
 
 RUNS = 1_000
 PREVIOUS_SCHEMA = "0009"
@@ -123,16 +120,16 @@ async def migrated_database(
     facts = fill_database(tree, url, directory / "data", RUNS)
     before = read_rows(url)
     program = [sys.executable, "-m", "tests.support.killed_migration", url]
-    done = subprocess.run(
-        program, capture_output=True, text=True, cwd=REPOSITORY, timeout=800, check=False
-    )
+    done = subprocess.run(program, capture_output=True, text=True, cwd=REPOSITORY, check=False)
     assert done.returncode == 0, done.stderr
     after = read_rows(url)
     row_counts = read_content(url)["rows"]
     databases.copy()
     app = create_app(Settings(data_dir=directory / "data", database_url=url, daemons=False))
     kills = json.loads(done.stdout)
-    async with LifespanManager(app, startup_timeout=60, shutdown_timeout=60):
+    async with LifespanManager(
+        app, startup_timeout=PATIENCE_SECONDS, shutdown_timeout=PATIENCE_SECONDS
+    ):
         yield MigratedDatabase(databases, facts, before, after, row_counts, kills, app)
 
 

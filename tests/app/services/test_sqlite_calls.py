@@ -12,7 +12,6 @@ from sqlalchemy import func, select, text
 from sqlalchemy.exc import IntegrityError
 
 from app.db.engine import Database
-from app.db.migrate import upgrade
 from app.db.models.curves import TailRow
 from app.db.models.events import EventRow
 from app.db.repositories import combined_writes, telemetry
@@ -22,7 +21,9 @@ from app.services.access import principals, tokens
 from app.services.events import event_log
 from palestra.contract.access import TokenRequest
 from palestra.contract.names import Scope
+from tests.support.locks import until_locked_out
 from tests.support.server_fixture import make_world
+from tests.support.waiting import PATIENCE_SECONDS, until
 
 _CLASHING = {
     "run_id": "run_without_row",
@@ -36,10 +37,8 @@ _CLASHING = {
 
 
 @pytest.fixture
-def url(tmp_path: Path) -> str:
-    found = f"sqlite:///{tmp_path}/palestra.db"
-    upgrade(found)
-    return found
+def url(sqlite_file: Path) -> str:
+    return f"sqlite:///{sqlite_file}"
 
 
 @pytest.fixture
@@ -103,8 +102,10 @@ def test_the_time_of_an_event_is_read_once_no_other_transaction_writes(url: str)
         async with database.write() as session:
             await session.execute(text("SELECT 1"))
             recording = asyncio.create_task(record())
-            await asyncio.sleep(0.3)
+            await until_locked_out(database, recording)
+            begun = datetime.now(UTC)
             # The clock of SQLite counts milliseconds.
+            await until(lambda: datetime.now(UTC) > begun + timedelta(milliseconds=20))
             released = datetime.now(UTC) - timedelta(milliseconds=1)
         await recording
         async with database.read() as session:
@@ -180,7 +181,7 @@ def test_a_cancelled_task_leaves_no_transaction_open(url: str) -> None:
         async def write() -> None:
             async with database.write() as session:
                 await session.execute(text("SELECT 1"))
-                await asyncio.sleep(10)
+                await asyncio.Event().wait()
 
         for turns in range(12):
             task = asyncio.create_task(write())
@@ -188,7 +189,7 @@ def test_a_cancelled_task_leaves_no_transaction_open(url: str) -> None:
                 await asyncio.sleep(0)
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-        async with asyncio.timeout(60), database.write() as session:
+        async with asyncio.timeout(PATIENCE_SECONDS), database.write() as session:
             await session.execute(text("SELECT 1"))
         await database.dispose()
 

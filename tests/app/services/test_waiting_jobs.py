@@ -24,6 +24,14 @@ from tests.support.server_fixture import World, advance_clock
 
 pytestmark = pytest.mark.asyncio
 
+both_databases = pytest.mark.both_databases(
+    "Moves lock groups and jobs on PostgreSQL, where transactions write concurrently.",
+    of=(
+        "app.db.repositories.own_order",
+        "app.db.repositories.queue_groups",
+    ),
+)
+
 
 async def change(world: World, job_id: str, by: Principal | None = None, **members: Any) -> JobView:
     body = JobChange.model_validate_json(json.dumps(members))
@@ -119,6 +127,7 @@ async def test_only_waiting_jobs_change(world: World) -> None:
     assert (await change(world, assigned, priority=1)).priority == 1
 
 
+@both_databases
 async def test_jobs_move_before_others_and_to_the_end(world: World) -> None:
     first, second, third, fourth = await queue_several(world, 4)
     await reorder(world, fourth, second)
@@ -184,6 +193,7 @@ async def test_moves_that_mean_nothing_are_refused(world: World) -> None:
     assert await refusal(reorder(world, job, None, as_member(world))) == ("not_yours", None)
 
 
+@both_databases
 async def test_moves_at_once_lose_no_job(world: World) -> None:
     made = await queue_several(world, 6)
     await asyncio.gather(*(reorder(world, job_id, made[0]) for job_id in made[1:]))
@@ -192,6 +202,7 @@ async def test_moves_at_once_lose_no_job(world: World) -> None:
     assert found[-1] == made[0]
 
 
+@both_databases
 async def test_an_assignment_and_a_move_at_once_do_not_block_each_other(
     world: World, database: Database
 ) -> None:
@@ -207,7 +218,7 @@ async def test_an_assignment_and_a_move_at_once_do_not_block_each_other(
                     .where(JobRow.id == job_id, JobRow.assigned_until.is_(None))
                     .values(assigned_worker_id=worker, assigned_until=present)
                 )
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(0)
 
     for _ in range(3):
         await asyncio.gather(assign(made), reorder(world, made[3], made[1]))
@@ -215,6 +226,7 @@ async def test_an_assignment_and_a_move_at_once_do_not_block_each_other(
     assert await names_in_order(world) == made
 
 
+@both_databases
 async def test_who_pauses_a_job_gives_up_the_place_that_it_was_moved_to(world: World) -> None:
     first, second = await queue_several(world, 2)
     await reorder(world, second, first)

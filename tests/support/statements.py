@@ -1,0 +1,29 @@
+"""Notes the statements that a database executes."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import event
+
+from app.db.engine import Database
+
+
+@contextmanager
+def note_statements(database: Database) -> Iterator[list[str]]:
+    """Yields the statements that are executed in the block."""
+    noted: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        noted.append(statement)
+
+    engine, direct = database.engine.sync_engine, database.open_direct()
+    event.listen(engine, "before_cursor_execute", note)
+    if direct is not None:
+        direct.set_trace_callback(noted.append)
+    try:
+        yield noted
+    finally:
+        event.remove(engine, "before_cursor_execute", note)
+        if direct is not None:
+            direct.set_trace_callback(None)
