@@ -21,11 +21,11 @@ CASES = {
 def test_a_killed_training_resumes_exactly(tmp_path: Path, name: str) -> None:
     parameters, env = CASES[name]
     document = {**make_definition(), "agent": {"name": name, **parameters}, "env": env}
-    order = make_work_order({**document, "loop": {"env_steps": 300, "epoch_env_steps": 100}})
+    order = make_work_order({**document, "loop": {"env_steps": 250, "epoch_env_steps": 100}})
     straight = TrainingAttempt(order, tmp_path / "straight").run()
-    killed = TrainingAttempt(order, tmp_path / "killed").run(stop_at=240)
+    killed = TrainingAttempt(order, tmp_path / "killed").run(stop_at=220)
     snapshot, at = killed.get_snapshot("periodic")
-    assert 0 < at < 300
+    assert 0 < at < 220
     resumed = TrainingAttempt(order, tmp_path / "resumed", snapshot).run()
     assert resumed.exact
     assert resumed.hash_weights() == straight.hash_weights()
