@@ -48,7 +48,7 @@ def test_a_killed_training_resumes_exactly(
 
 def test_one_actor_learner_resumes_exactly(tmp_path: Path) -> None:
     """The snapshot is of the training itself, because each training's process imports torch."""
-    sections = {**SHORT, "snapshot": {"every_env_steps": 260}, "hooks": [SCHEDULE]}
+    sections = {**SHORT, "snapshot": {"every_env_steps": 260, "keep_last": 4}, "hooks": [SCHEDULE]}
     order = make_work_order(make_definition("a3c", **sections))
     straight = TrainingAttempt(order, tmp_path / "straight").run()
     snapshot, at = straight.get_snapshot("periodic")
