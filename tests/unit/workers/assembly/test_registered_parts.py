@@ -5,7 +5,6 @@ They are found by entry points, identified by the digest of their code, and buil
 
 import json
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from importlib.metadata import distribution
@@ -27,6 +26,7 @@ from tests.support.trainings import (
     make_work_order,
 )
 from workers.assembly import registered_parts, registry
+from workers.assembly.catalogue import make_catalogue
 from workers.assembly.registered_parts import discover
 from workers.core import installed_code
 from workers.core.errors import CodeChangedError, DefinitionError, PartNotFoundError
@@ -219,20 +219,13 @@ def test_an_agent_with_palestras_protocol_is_not_wrapped(
     assert registry.make_agent(RegisteredAgent(name="odd"), make_context()) is own
 
 
-def test_the_catalogue_lists_usable_agents_and_reasons_for_others(installed_site: Path) -> None:
-    from workers.ipc.process_tree import python_environment
-
-    environment = python_environment({"PYTHONPATH": str(installed_site)})
-    done = subprocess.run(
-        [sys.executable, "-m", "workers.assembly.catalogue"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    agents = {agent["name"]: agent for agent in json.loads(done.stdout)["agents"]}
+def test_the_catalogue_lists_usable_agents_and_reasons_for_others(
+    installed_site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    catalogue = make_catalogue().model_dump(mode="json")
+    agents = {agent["name"]: agent for agent in catalogue["agents"]}
     assert set(agents) == {*BUILTIN_AGENTS, "hill_climber", "odd"}
-    functions = {part["name"]: part for part in json.loads(done.stdout)["model_functions"]}
+    functions = {part["name"]: part for part in catalogue["model_functions"]}
     assert (functions["classifier"]["code"], functions["line"]["code"]) == (
         None,
         discover_code().model_dump(),
@@ -242,7 +235,7 @@ def test_the_catalogue_lists_usable_agents_and_reasons_for_others(installed_site
     assert agents["hill_climber"]["code"] == discover_code().model_dump()
     assert agents["hill_climber"]["action_spaces"] == ["discrete"]
     assert agents["hill_climber"]["parameters_schema"]["properties"]["noise"]["default"] == 0.5
-    told = [line for line in done.stderr.splitlines() if line.startswith("left out: ")]
+    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("left out: ")]
     assert [line.split()[2] for line in told] == ["../odd:", "dqn:", "fragile:", "missing:"]
 
 
