@@ -4,11 +4,12 @@ The examples of a page run from top to bottom in an empty directory.
 """
 
 import re
-import subprocess
-import sys
+import runpy
 from pathlib import Path
 
 import pytest
+
+from tests.support.thread_fixture import one_thread as one_thread
 
 DOCS = Path(__file__).parents[2] / "docs"
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -18,15 +19,15 @@ _PAGES = sorted(
 
 
 @pytest.mark.parametrize("page", _PAGES)
-def test_the_examples_of_a_page_run(page: str, tmp_path: Path) -> None:
+def test_the_examples_of_a_page_run(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     blocks: list[str] = _BLOCK.findall((DOCS / page).read_text(encoding="utf-8"))
     program = tmp_path / "examples.py"
     program.write_text("\n".join(blocks), encoding="utf-8")
-    command = [sys.executable, "-W", "error", "-B", str(program)]
-    done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False
-    )
-    assert done.returncode == 0, done.stderr[-4_000:]
+    monkeypatch.chdir(tmp_path)
+    # In this process, because a new one would import torch and its compiler for seconds.
+    runpy.run_path(str(program), run_name="__main__")
 
 
 def test_the_training_page_has_examples() -> None:
