@@ -5,12 +5,11 @@ with the secret of a worker and the token of an attempt.
 """
 
 import json
-import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +31,7 @@ from palestra.contract.event_streams import MAX_POLL_SECONDS
 from tests.app.test_cli_corpus import REPOSITORY, environment, free_port, start, wait_until_ready
 from tests.support.assigned_jobs import assign_job
 from tests.support.server_fixture import make_definition, registration
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.processes
 
@@ -41,9 +41,7 @@ CHECKS = (
     content_type_conformance,
     response_schema_conformance,
 )
-EXAMPLES = int(os.environ.get("PALESTRA_TEST_FUZZ_EXAMPLES", "4"))
-FUZZ = settings(
-    max_examples=EXAMPLES,
+GENERATION = settings(
     deadline=None,
     derandomize=True,
     database=None,
@@ -88,9 +86,7 @@ class Target:
 def target(tmp_path_factory: pytest.TempPathFactory, migrated_sqlite: Path) -> Iterator[Target]:
     directory = tmp_path_factory.mktemp("fuzzed")
     shutil.copy(migrated_sqlite, directory / "palestra.db")
-    token, enrolment = (
-        _make_token(directory, scopes) for scopes in ("read,submit,admin", "worker")
-    )
+    token, enrolment = _make_tokens(directory)
     port = free_port()
     with (directory / "server.log").open("w") as log:
         # Requests that are refused as too many would test nothing.
@@ -105,18 +101,24 @@ def target(tmp_path_factory: pytest.TempPathFactory, migrated_sqlite: Path) -> I
             server.communicate(timeout=60)
 
 
-def _make_token(directory: Path, scopes: str) -> str:
-    command = [sys.executable, "-m", "app.admin", "token", "--name", "fuzzer", "--scopes", scopes]
+def _make_tokens(directory: Path) -> tuple[str, str]:
+    """Returns the secrets of an administrator's token and of one that enrols workers."""
+    options = [
+        part
+        for name, scopes in (("fuzzer", "read,submit,admin"), ("worker", "worker"))
+        for part in ("--token", name, scopes, str(directory / f"{name}.token"))
+    ]
     made = subprocess.run(
-        command,
+        [sys.executable, "-m", "app.admin", "prepare", *options],
         env=environment(directory),
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
     )
-    return str(json.loads(made.stdout)["secret"])
+    secrets = json.loads(made.stdout)["tokens"]
+    return secrets["fuzzer"], secrets["worker"]
 
 
 def _claim(target: Target, name: str) -> dict[str, tuple[str, str]]:
@@ -153,55 +155,35 @@ def _claim(target: Target, name: str) -> dict[str, tuple[str, str]]:
     }
 
 
-@pytest.mark.timeout(400)
-@pytest.mark.parametrize("with_token", [True, False])
-def test_no_generated_request_causes_a_server_error(target: Target, with_token: bool) -> None:
+@pytest.fixture(
+    scope="module", params=[3, pytest.param(20, marks=pytest.mark.extended)], ids="{}-cases".format
+)
+def cases(request: pytest.FixtureRequest, target: Target) -> list[Case]:
+    """Valid and invalid requests of each operation, at most as many as the parameter says."""
     operations = [
-        found.ok() for found in schemathesis.openapi.from_dict(target.document).get_all_operations()
+        result.ok()
+        for result in schemathesis.openapi.from_dict(target.document).get_all_operations()
     ]
     assert len(operations) > 40
-    failures = [
-        failure
-        for operation in operations
-        if (failure := _failure(operation, target, with_token=with_token))
-    ]
-    assert not failures, "\n\n".join(failures)
+    return [case for operation in operations for case in _generate(operation, request.param)]
 
 
-@pytest.mark.timeout(400)
-@pytest.mark.parametrize("parameter", ["worker_id", "attempt_id"])
-def test_no_generated_request_of_a_worker_causes_a_server_error(
-    target: Target, parameter: str
-) -> None:
-    """The paths name the worker or the attempt itself, so that the credential is admitted."""
-    name, secret = _claim(target, f"fuzzed-{parameter[:-3]}")[parameter]
-    operations = [
-        operation
-        for found in schemathesis.openapi.from_dict(target.document).get_all_operations()
-        if (operation := found.ok()).path.startswith(OF_WORKERS)
-    ]
-    assert len(operations) > 8
-    caller = replace(target, token=secret)
-    failures = [
-        failure
-        for operation in operations
-        if (failure := _failure(operation, caller, with_token=True, own={parameter: name}))
-    ]
-    assert not failures, "\n\n".join(failures)
+def _generate(operation: APIOperation, number: int) -> list[Case]:
+    generated: list[Case] = []
 
+    @settings(GENERATION, max_examples=number)
+    @given(
+        case=st.one_of(*(operation.as_strategy(generation_mode=mode) for mode in GenerationMode))
+    )
+    def collect(case: Case) -> None:
+        case.headers.pop("Authorization", None)
+        case.cookies.pop("palestra_session", None)
+        if operation.path.endswith("/events:poll") and isinstance(case.body, dict):
+            _shorten_wait(case.body)
+        generated.append(case)
 
-def _failure(
-    operation: APIOperation,
-    target: Target,
-    *,
-    with_token: bool,
-    own: Mapping[str, str] | None = None,
-) -> str:
-    try:
-        _fuzz(operation, target, with_token=with_token, own=own or {})
-    except FailureGroup as group:
-        return f"{operation.label}: {group}"
-    return ""
+    collect()
+    return generated
 
 
 def _shorten_wait(body: dict[str, Any]) -> None:
@@ -211,27 +193,49 @@ def _shorten_wait(body: dict[str, Any]) -> None:
         body["wait"] = wait if wait > MAX_POLL_SECONDS else 0
 
 
-def _fuzz(
-    operation: APIOperation, target: Target, *, with_token: bool, own: Mapping[str, str]
+def test_no_generated_request_causes_a_server_error(target: Target, cases: list[Case]) -> None:
+    failures = [failure for case in cases if (failure := _send(case, target, target.token))]
+    assert not failures, "\n\n".join(failures)
+
+
+def test_no_generated_request_without_a_token_is_answered(
+    target: Target, cases: list[Case]
 ) -> None:
-    headers = {"Authorization": f"Bearer {target.token}"} if with_token else {}
-    secured = operation.definition.raw.get("security") != []
+    failures = [failure for case in cases if (failure := _send(case, target, None))]
+    assert not failures, "\n\n".join(failures)
 
-    @FUZZ
-    @given(
-        case=st.one_of(*(operation.as_strategy(generation_mode=mode) for mode in GenerationMode))
-    )
-    def send(case: Case) -> None:
-        case.headers.pop("Authorization", None)
-        case.cookies.pop("palestra_session", None)
-        for name in own.keys() & case.path_parameters.keys():
-            case.path_parameters[name] = own[name]
-        if operation.path.endswith("/events:poll") and isinstance(case.body, dict):
-            _shorten_wait(case.body)
-        answer = case.call(base_url=target.url, headers=headers, timeout=60)
+
+@pytest.mark.parametrize("parameter", ["worker_id", "attempt_id"])
+def test_no_generated_request_of_a_worker_causes_a_server_error(
+    target: Target, cases: list[Case], parameter: str
+) -> None:
+    """The paths name the worker or the attempt itself, so that the credential is admitted."""
+    name, secret = _claim(target, f"fuzzed-{parameter[:-3]}-{len(cases)}")[parameter]
+    of_workers = [case for case in cases if case.operation.path.startswith(OF_WORKERS)]
+    assert len({case.operation.label for case in of_workers}) > 8
+    failures = [
+        failure
+        for case in of_workers
+        if (failure := _send(case, target, secret, own={parameter: name}))
+    ]
+    assert not failures, "\n\n".join(failures)
+
+
+def _send(
+    case: Case, target: Target, token: str | None, *, own: Mapping[str, str] | None = None
+) -> str:
+    """Sends a request and returns what is wrong with the answer, or an empty text."""
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    generated = case.path_parameters
+    case.path_parameters = {name: (own or {}).get(name, value) for name, value in generated.items()}
+    try:
+        answer = case.call(base_url=target.url, headers=headers, timeout=PATIENCE_SECONDS)
         case.validate_response(answer, checks=CHECKS, headers=headers)
-        assert with_token or not secured or answer.status_code in REFUSALS, (
-            f"{answer.status_code} without a token"
-        )
-
-    send()
+    except FailureGroup as group:
+        return f"{case.operation.label}: {group}"
+    finally:
+        case.path_parameters = generated
+    secured = case.operation.definition.raw.get("security") != []
+    if token is None and secured and answer.status_code not in REFUSALS:
+        return f"{case.operation.label}: {answer.status_code} without a token"
+    return ""
