@@ -9,7 +9,6 @@ import pytest
 
 from tests.acceptance.acceptance_rows import ROWS, get_row
 from tests.acceptance.trainer_kit import KINDS, Kind
-from tests.support.thread_fixture import one_thread as one_thread
 
 _TICKS = {"passed": "✓", "skipped": "skipped", "failed": "FAILED", "": "no test"}
 _WORST = ("", "passed", "skipped", "failed")

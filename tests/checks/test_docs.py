@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.thread_fixture import one_thread as one_thread
-
 DOCS = Path(__file__).parents[2] / "docs"
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _PAGES = sorted(
