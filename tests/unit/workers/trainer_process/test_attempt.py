@@ -1,12 +1,13 @@
 """The trainer process: how it executes a work order, and how it reports outcomes."""
 
 import json
+import multiprocessing
 import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,15 @@ LONG = {
     "evaluation": {"every_env_steps": None},
     "snapshot": {"every_env_steps": 200},
 }
+
+
+TRAINED = make_definition(export={"formats": ["weights", "program"]})
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> AttemptDirectory:
+    """The directory of an attempt that trained `TRAINED` with seed 5."""
+    return execute(tmp_path_factory.mktemp("trained"), make_work_order(TRAINED, seed=5))[0]
 
 
 def make_attempt(root: Path, order: WorkOrder) -> AttemptDirectory:
@@ -77,56 +87,58 @@ def add_newest_snapshot(source: AttemptDirectory, order: dict[str, Any]) -> dict
     return {**order, "snapshot": {**{name: written[name] for name in names}, "files": files}}
 
 
-def execute_with_input(
-    root: Path, source: AttemptDirectory, order: WorkOrder
-) -> tuple[AttemptDirectory, AttemptReport]:
-    """Executes a work order whose snapshot is in its input directory."""
+def add_input(root: Path, source: AttemptDirectory, order: WorkOrder) -> AttemptDirectory:
+    """Returns the directory of a new attempt that has its snapshot as input."""
     reference = order.runs[0].snapshot
     assert reference is not None
     directory = make_attempt(root, order)
     shutil.copytree(
         source.snapshots / reference.snapshot_id, directory.inputs / reference.snapshot_id
     )
+    return directory
+
+
+def execute_with_input(
+    root: Path, source: AttemptDirectory, order: WorkOrder
+) -> tuple[AttemptDirectory, AttemptReport]:
+    """Executes a work order whose snapshot is in its input directory."""
+    directory = add_input(root, source, order)
     return directory, run_here(directory)
 
 
 @contextmanager
-def start_trainer(directory: AttemptDirectory) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """Starts a trainer as its supervisor does.
+def fork_trainer(directory: AttemptDirectory) -> Iterator[tuple[Any, int]]:
+    """Runs a trainer in a child of this process, which has imported torch already.
 
     Yields the process and the write end of the pipe for orders.
     """
     read_end, write_end = os.pipe()
-    command = [
-        sys.executable,
-        "-m",
-        "workers.trainer_process",
-        "--attempt-dir",
-        str(directory.root),
-        "--control-fd",
-        str(read_end),
-    ]
-    process = subprocess.Popen(command, pass_fds=(read_end,), stderr=subprocess.PIPE)
+
+    def run() -> None:
+        os.close(write_end)
+        os._exit(main(["--attempt-dir", str(directory.root), "--control-fd", str(read_end)]))
+
+    process = multiprocessing.get_context("fork").Process(target=run)
+    process.start()
     os.close(read_end)
     try:
-        wait_for(
-            lambda: read_records(directory, "snapshot") or process.poll() is not None,
-            "a snapshot",
-        )
-        assert process.poll() is None, process.stderr.read().decode() if process.stderr else ""
         yield process, write_end
     finally:
         process.kill()
-        process.wait()
-        if process.stderr:
-            process.stderr.close()
+        process.join()
         with suppress(OSError):
             os.close(write_end)
 
 
-def test_training_then_evaluation_and_export_of_its_snapshot(tmp_path: Path) -> None:
-    document = make_definition(export={"formats": ["weights", "program"]})
-    trained, report = execute(tmp_path, make_work_order(document))
+def wait_for_snapshot(directory: AttemptDirectory, is_alive: Callable[[], bool]) -> None:
+    wait_for(lambda: read_records(directory, "snapshot") or not is_alive(), "a snapshot")
+    assert is_alive()
+
+
+def test_training_then_evaluation_and_export_of_its_snapshot(
+    tmp_path: Path, trained: AttemptDirectory
+) -> None:
+    report = report_of(trained)
     assert (report.outcome, report.cause, report.env_step) == (Outcome.SUCCEEDED, Cause.BUDGET, 600)
     assert report.resume_quality is ResumeQuality.FRESH
     assert report.provenance["versions"]["torch"] == torch.__version__
@@ -141,7 +153,7 @@ def test_training_then_evaluation_and_export_of_its_snapshot(tmp_path: Path) -> 
     assert json.loads(trained.progress.read_text())["env_step"] == 600
 
     order = make_work_order(
-        document,
+        TRAINED,
         schedule="evaluate",
         **add_newest_snapshot(trained, {"episodes": 4, "evaluation_seed": 99}),
     )
@@ -152,7 +164,7 @@ def test_training_then_evaluation_and_export_of_its_snapshot(tmp_path: Path) -> 
     assert evaluation["snapshot_id"] == read_records(trained, "snapshot")[-1]["snapshot_id"]
 
     order = make_work_order(
-        document,
+        TRAINED,
         schedule="export",
         **add_newest_snapshot(trained, {"formats": ["weights", "program"]}),
     )
@@ -176,10 +188,10 @@ def read_log_lines(directory: AttemptDirectory, run_id: str = RUN) -> list[str]:
     ]
 
 
-def test_the_log_has_the_task_the_progress_and_the_result(tmp_path: Path) -> None:
+def test_the_log_has_the_task_the_progress_and_the_result(
+    tmp_path: Path, trained: AttemptDirectory
+) -> None:
     """Regression: the log of a training was empty."""
-    document = make_definition()
-    trained, _ = execute(tmp_path, make_work_order(document, seed=5))
     first, *rest = read_log_lines(trained)
     assert (
         first == "train: dqn on CartPole-v1, seed 5, attempt 1 on cpu with 1 thread, from the start"
@@ -210,7 +222,7 @@ def test_the_log_has_the_task_the_progress_and_the_result(tmp_path: Path) -> Non
         tmp_path,
         trained,
         make_work_order(
-            document, schedule="evaluate", **add_newest_snapshot(trained, {"episodes": 1})
+            TRAINED, schedule="evaluate", **add_newest_snapshot(trained, {"episodes": 1})
         ),
     )
     newest = snapshots[-1]["snapshot_id"]
@@ -223,14 +235,12 @@ def test_the_log_has_the_task_the_progress_and_the_result(tmp_path: Path) -> Non
 
 
 def test_an_evaluate_job_without_a_seed_uses_other_episodes_than_the_training(
-    tmp_path: Path,
+    tmp_path: Path, trained: AttemptDirectory
 ) -> None:
-    document = make_definition()
-    trained, _ = execute(tmp_path, make_work_order(document))
     evaluated, _ = execute_with_input(
         tmp_path,
         trained,
-        make_work_order(document, schedule="evaluate", **add_newest_snapshot(trained, {})),
+        make_work_order(TRAINED, schedule="evaluate", **add_newest_snapshot(trained, {})),
     )
     assert read_records(evaluated, "evaluation")[0]["seed"] not in {
         one["seed"] for one in read_records(trained, "evaluation")
@@ -239,7 +249,7 @@ def test_an_evaluate_job_without_a_seed_uses_other_episodes_than_the_training(
 
 def test_a_resume_goes_on_from_its_snapshot(tmp_path: Path) -> None:
     document = make_definition(
-        loop={"env_steps": 300}, evaluation={"every_env_steps": None, "episodes": 1}
+        loop={"env_steps": 140}, evaluation={"every_env_steps": None, "episodes": 1}
     )
     first, _ = execute(tmp_path, make_work_order(document))
     second, report = execute_with_input(
@@ -248,7 +258,7 @@ def test_a_resume_goes_on_from_its_snapshot(tmp_path: Path) -> None:
     assert (report.outcome, report.resume_quality, report.env_step) == (
         Outcome.SUCCEEDED,
         ResumeQuality.EXACT,
-        300,
+        140,
     )
     assert json.loads(
         (
@@ -260,6 +270,7 @@ def test_a_resume_goes_on_from_its_snapshot(tmp_path: Path) -> None:
 def test_an_unrepeatable_environment_makes_the_resume_statistical(tmp_path: Path) -> None:
     document = make_definition(
         env={"id": "OddUnseeded-v0"},
+        loop={"env_steps": 140},
         evaluation={"every_env_steps": None, "steps": 5, "episodes": None},
     )
     first, _ = execute(tmp_path, make_work_order(document))
@@ -271,7 +282,9 @@ def test_an_unrepeatable_environment_makes_the_resume_statistical(tmp_path: Path
 
 
 def test_without_memory_the_resume_is_statistical_and_says_so(tmp_path: Path) -> None:
-    document = make_definition(snapshot={"every_env_steps": 100, "memory": "none"})
+    document = make_definition(
+        loop={"env_steps": 140}, snapshot={"every_env_steps": 100, "memory": "none"}
+    )
     first, _ = execute(tmp_path, make_work_order(document))
     assert not read_records(first, "snapshot")[0]["resume_exact"]
     second, report = execute_with_input(
@@ -331,23 +344,23 @@ def test_a_loss_that_is_not_finite_ends_as_diverged(tmp_path: Path) -> None:
     assert read_records(directory, "snapshot")[-1]["reason"] == "exception"
 
 
-def test_a_damaged_snapshot_is_refused(tmp_path: Path) -> None:
-    document = make_definition()
-    first, _ = execute(tmp_path, make_work_order(document))
-    order = make_work_order(document, **add_newest_snapshot(first, {}))
-    assert order.runs[0].snapshot is not None
-    (first.snapshots / order.runs[0].snapshot.snapshot_id / "state.json").write_text("{}")
-    _, report = execute_with_input(tmp_path, first, order)
+def test_a_damaged_snapshot_is_refused(tmp_path: Path, trained: AttemptDirectory) -> None:
+    order = make_work_order(TRAINED, **add_newest_snapshot(trained, {}))
+    directory = add_input(tmp_path, trained, order)
+    (snapshot,) = directory.inputs.iterdir()
+    (snapshot / "state.json").write_text("{}")
+    report = run_here(directory)
     assert report.failure is not None
     assert "SHA-256" in report.failure.message
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.parametrize(
     ("word", "outcome", "cause"),
     [
         ("pause", Outcome.PAUSED, Cause.USER),
-        pytest.param("cancel", Outcome.CANCELLED, Cause.USER, marks=pytest.mark.slow),
-        pytest.param("drain", Outcome.DRAINED, Cause.DRAIN, marks=pytest.mark.slow),
+        ("cancel", Outcome.CANCELLED, Cause.USER),
+        ("drain", Outcome.DRAINED, Cause.DRAIN),
         ("SIGTERM", Outcome.DRAINED, Cause.DRAIN),
     ],
 )
@@ -355,12 +368,14 @@ def test_an_order_saves_a_snapshot_and_ends_the_trainer(
     tmp_path: Path, word: str, outcome: Outcome, cause: Cause
 ) -> None:
     directory = make_attempt(tmp_path, make_work_order(make_definition(**LONG)))
-    with start_trainer(directory) as (process, control):
+    with fork_trainer(directory) as (process, control):
+        wait_for_snapshot(directory, process.is_alive)
         if word == "SIGTERM":
-            process.send_signal(signal.SIGTERM)
+            process.terminate()
         else:
             os.write(control, f"{word}\n".encode())
-        assert process.wait(PATIENCE_SECONDS) == 0
+        process.join(PATIENCE_SECONDS)
+        assert process.exitcode == 0
     report = report_of(directory)
     assert (report.outcome, report.cause) == (outcome, cause)
     last = read_records(directory, "snapshot")[-1]
@@ -368,10 +383,15 @@ def test_an_order_saves_a_snapshot_and_ends_the_trainer(
     assert (directory.snapshots / last["snapshot_id"] / "MANIFEST.json").exists()
 
 
-def test_the_end_of_the_pipe_ends_the_trainer(tmp_path: Path) -> None:
+def test_the_end_of_the_pipe_ends_the_program(tmp_path: Path) -> None:
     directory = make_attempt(tmp_path, make_work_order(make_definition(**LONG)))
-    with start_trainer(directory) as (process, control):
-        os.close(control)
+    read_end, write_end = os.pipe()
+    command = [sys.executable, "-m", "workers.trainer_process"]
+    options = ["--attempt-dir", str(directory.root), "--control-fd", str(read_end)]
+    with subprocess.Popen([*command, *options], pass_fds=(read_end,)) as process:
+        os.close(read_end)
+        wait_for_snapshot(directory, lambda: process.poll() is None)
+        os.close(write_end)
         assert process.wait(PATIENCE_SECONDS) == ABANDONED_EXIT
     assert not directory.report.exists()
 
@@ -386,7 +406,8 @@ def test_a_killed_trainer_resumes_exactly_in_a_new_process(tmp_path: Path) -> No
     document = make_definition("dqn", 2, **sections)
     straight, _ = execute(tmp_path, make_work_order(document))
     killed = make_attempt(tmp_path, make_work_order(document))
-    with start_trainer(killed) as (process, _):
+    with fork_trainer(killed) as (process, _):
+        wait_for_snapshot(killed, process.is_alive)
         process.kill()
     resumed, report = execute_with_input(
         tmp_path, killed, make_work_order(document, **add_newest_snapshot(killed, {}))
@@ -401,10 +422,13 @@ def test_a_killed_trainer_resumes_exactly_in_a_new_process(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("agent", ["dqn", "ppo"])
-def test_an_onnx_export_acts_like_the_policy(tmp_path: Path, agent: str) -> None:
+def test_an_onnx_export_acts_like_the_policy(
+    tmp_path: Path, trained: AttemptDirectory, agent: str
+) -> None:
     """The file is written by an export job with the format onnx."""
-    document = make_definition(agent, loop={"env_steps": 200})
-    trained, _ = execute(tmp_path, make_work_order(document))
+    document = TRAINED if agent == "dqn" else make_definition("ppo", loop={"env_steps": 64})
+    if agent == "ppo":
+        trained, _ = execute(tmp_path, make_work_order(document))
     order = make_work_order(
         document,
         schedule="export",
