@@ -3,7 +3,7 @@
 import json
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -46,7 +46,7 @@ def read_records_of_run(
 
 @pytest.mark.parametrize("agent", ["ppo", pytest.param("dqn", marks=pytest.mark.slow)])
 def test_each_run_of_a_pack_records_the_same_as_a_single_run(tmp_path: Path, agent: str) -> None:
-    document = make_definition(agent, num_envs=2)
+    document = make_definition(agent, num_envs=2, loop={"env_steps": 300, "epoch_env_steps": 100})
     order = make_pack_order(document)
     directory, report = execute(tmp_path, order)
     assert (report.outcome, report.cause) == (Outcome.SUCCEEDED, Cause.BUDGET)
@@ -65,30 +65,51 @@ def test_each_run_of_a_pack_records_the_same_as_a_single_run(tmp_path: Path, age
         assert steps == [one["env_step"] for one in read_records_of_run(alone, "snapshot", own)]
 
 
-def test_a_run_that_reaches_its_score_ends_and_the_others_continue(tmp_path: Path) -> None:
-    document = make_definition(stop={"success_score": 12.0})
+class ScoredPack(NamedTuple):
+    """A pack of which some runs reach their score before others, executed."""
+
+    document: dict[str, Any]
+    order: WorkOrder
+    directory: AttemptDirectory
+    report: AttemptReport
+
+
+@pytest.fixture(scope="module")
+def scored_pack(tmp_path_factory: pytest.TempPathFactory) -> ScoredPack:
+    document = make_definition(
+        loop={"env_steps": 300},
+        evaluation={"every_env_steps": 100, "episodes": 3, "max_episode_steps": 50},
+        stop={"success_score": 12.0},
+    )
     order = make_pack_order(document)
-    directory, report = execute(tmp_path, order)
+    return ScoredPack(document, order, *execute(tmp_path_factory.mktemp("pack"), order))
+
+
+def test_a_run_that_reaches_its_score_ends_and_the_others_continue(
+    tmp_path: Path, scored_pack: ScoredPack
+) -> None:
+    report = scored_pack.report
     assert report.outcome is Outcome.SUCCEEDED
-    alone = [execute(tmp_path, make_work_order(document, seed=run.seed))[1] for run in order.runs]
+    alone = [
+        execute(tmp_path, make_work_order(scored_pack.document, seed=run.seed))[1]
+        for run in scored_pack.order.runs
+    ]
     assert [(end.cause, end.env_step, end.update) for end in report.runs] == [
         (one.cause, one.env_step, one.update) for one in alone
     ]
     assert len({end.env_step for end in report.runs}) > 1, "some run is to leave before another"
     for end in report.runs:
-        last = [one for one in read_records(directory, "snapshot") if one["run"] == end.run_id][-1]
+        last = read_records_of_run(scored_pack.directory, "snapshot", end.run_id)[-1]
         assert last["env_step"] == end.env_step
 
 
-def test_each_run_of_a_pack_has_a_log_of_its_own(tmp_path: Path) -> None:
+def test_each_run_of_a_pack_has_a_log_of_its_own(scored_pack: ScoredPack) -> None:
     """Regression: all lines went into the log of the pack's first run."""
-    order = make_pack_order(make_definition(stop={"success_score": 12.0}))
-    directory, report = execute(tmp_path, order)
-    for end, seed in zip(report.runs, SEEDS, strict=True):
-        lines = read_log_lines(directory, end.run_id)
+    for end, seed in zip(scored_pack.report.runs, SEEDS, strict=True):
+        lines = read_log_lines(scored_pack.directory, end.run_id)
         assert f", seed {seed}, " in lines[0]
         assert len([line for line in lines if line.startswith("evaluation at")]) == len(
-            read_records_of_run(directory, "evaluation", end.run_id)
+            read_records_of_run(scored_pack.directory, "evaluation", end.run_id)
         )
         assert lines[-1].startswith(
             f"succeeded ({end.cause.value}) at env_step {end.env_step:,}, update {end.update:,}, "
@@ -180,14 +201,14 @@ def read_last_parameters(directory: AttemptDirectory, run_id: str) -> dict[str, 
 def test_a_pack_is_resumed_as_a_pack(tmp_path: Path) -> None:
     order = make_pack_order(
         make_definition(
-            loop={"env_steps": 500, "epoch_env_steps": 100},
-            snapshot={"every_env_steps": 130, "keep_last": 9},
+            loop={"env_steps": 200, "epoch_env_steps": 100},
+            snapshot={"every_env_steps": 65, "keep_last": 9},
         )
     )
     whole, _ = execute(tmp_path, order)
-    rest, report = execute_from_snapshots(tmp_path, whole, order, 390)
+    rest, report = execute_from_snapshots(tmp_path, whole, order, 130)
     assert report.resume_quality is ResumeQuality.EXACT
-    assert {end.env_step for end in report.runs} == {500}
+    assert {end.env_step for end in report.runs} == {200}
     for run in order.runs:
         before, after = (
             read_last_parameters(whole, run.run_id),

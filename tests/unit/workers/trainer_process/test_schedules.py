@@ -4,8 +4,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +17,7 @@ from palestra.contract.work_order import AttemptReport, WorkOrder
 from palestra.telemetry.spool import SpoolReader
 from tests.support.trainings import RUN, make_definition, make_work_order
 from tests.support.waiting import PATIENCE_SECONDS, wait_for
+from tests.unit.workers.trainer_process.test_attempt import fork_trainer
 from workers.core.rng import ENV_SEED_BITS, derive_seed
 from workers.ipc import snapshot_requests
 from workers.ipc.attempt_directory import AttemptDirectory, read_json
@@ -117,9 +116,7 @@ def make_order_of_same_definition(source: AttemptDirectory, schedule: str, **run
     )
 
 
-@pytest.mark.parametrize(
-    ("agent", "num_envs"), [("dqn", 1), ("dqn", 2), ("ppo", 2), ("a3c", 1), ("a3c", 2)]
-)
+@pytest.mark.parametrize(("agent", "num_envs"), [("dqn", 1), ("dqn", 2), ("ppo", 2), ("a3c", 2)])
 def test_a_test_makes_one_update_one_evaluation_and_one_export(
     tmp_path: Path, agent: str, num_envs: int
 ) -> None:
@@ -374,32 +371,18 @@ def test_evaluations_on_train_data_use_the_seeds_of_the_training(
     ] * 2
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_waiting_continuous_evaluation_ends_at_an_order(
     tmp_path: Path, trained_attempt: AttemptDirectory
 ) -> None:
     directory = make_attempt(
         tmp_path, make_order_of_same_definition(trained_attempt, "continuous_eval")
     )
-    read_end, write_end = os.pipe()
-    command = [
-        sys.executable,
-        "-m",
-        "workers.trainer_process",
-        "--attempt-dir",
-        str(directory.root),
-        "--control-fd",
-        str(read_end),
-    ]
-    process = subprocess.Popen(command, pass_fds=(read_end,))
-    os.close(read_end)
-    try:
+    with fork_trainer(directory) as (process, control):
         wait_for(lambda: snapshot_requests.read_request(directory).number, "a request")
-        os.write(write_end, b"pause\n")
-        assert process.wait(PATIENCE_SECONDS) == 0
-    finally:
-        process.kill()
-        process.wait()
-        os.close(write_end)
+        os.write(control, b"pause\n")
+        process.join(PATIENCE_SECONDS)
+        assert process.exitcode == 0
     report = AttemptReport.model_validate_json(directory.report.read_bytes())
     assert (report.outcome, report.cause) == (Outcome.PAUSED, Cause.USER)
     assert read_json(directory.progress)["waiting"]
