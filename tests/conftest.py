@@ -9,9 +9,11 @@ import shutil
 import signal
 import sys
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from app.db.clock import SKEW
 from app.db.engine import Database
@@ -31,6 +33,9 @@ def pytest_configure(config: pytest.Config) -> None:
     All xdist workers share it.
     """
     os.environ["PALESTRA_WORKER_COMPILE"] = "eager"
+    # As in a trainer. Two threads for each of several processes on two processors wait in loops for
+    # each other, which takes ten times as long.
+    os.environ["OMP_NUM_THREADS"] = "1"
     # A shell starts background commands with SIGINT ignored, and the processes of tests inherit it.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -44,9 +49,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leaves PostgreSQL to `make test-all` in modules that are not marked `both_databases`."""
     for item in items:
         callspec = getattr(item, "callspec", None)
+        values = () if callspec is None else callspec.params.values()
         if (
-            callspec is not None
-            and "postgresql" in callspec.params.values()
+            any(type(value) is str and value == "postgresql" for value in values)
             and item.get_closest_marker("both_databases") is None
         ):
             item.add_marker("extended")
@@ -76,9 +81,7 @@ def postgres_server() -> postgres.PostgresServer:
 @pytest.fixture(scope="session")
 def migrated_postgres(postgres_server: postgres.PostgresServer, worker_id: str) -> str:
     """URL of this xdist worker's PostgreSQL database, with the schema."""
-    url = postgres_server.create_database(f"test_{worker_id}")
-    upgrade(url)
-    return url
+    return postgres_server.create_migrated_database(f"test_{worker_id}")
 
 
 @pytest.fixture(scope="session")
@@ -87,6 +90,21 @@ def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("sqlite") / "template.db"
     upgrade(f"sqlite:///{path}")
     return path
+
+
+@pytest.fixture
+def sqlite_file(migrated_sqlite: Path, tmp_path: Path) -> Path:
+    """Path of a SQLite file with the schema and no rows in the test's own directory."""
+    return shutil.copy(migrated_sqlite, tmp_path / "palestra.db")
+
+
+def _copy(template: Path, name: str) -> str:
+    """Copies a SQLite file beside itself, in place of a former copy; returns the copy's URL."""
+    target = template.with_name(name)
+    for old in (name, f"{name}-wal", f"{name}-shm"):
+        target.with_name(old).unlink(missing_ok=True)
+    shutil.copy(template, target)
+    return f"sqlite:///{target}"
 
 
 @pytest.fixture(scope="session")
@@ -106,12 +124,17 @@ def database_url(request: pytest.FixtureRequest) -> str:
         url: str = request.getfixturevalue("migrated_postgres")
         delete_rows(url)
         return url
-    template: Path = request.getfixturevalue("migrated_sqlite")
-    target = template.with_name("palestra.db")
-    for name in (target.name, f"{target.name}-wal", f"{target.name}-shm"):
-        target.with_name(name).unlink(missing_ok=True)
-    shutil.copy(template, target)
-    return f"sqlite:///{target}"
+    return _copy(request.getfixturevalue("migrated_sqlite"), "palestra.db")
+
+
+@asynccontextmanager
+async def _open(url: str, open_databases: dict[str, Database]) -> AsyncIterator[Database]:
+    if url not in open_databases:
+        open_databases[url] = Database(url, pool_size=60)
+    opened = open_databases[url]
+    yield opened
+    opened.listeners.clear()
+    await opened.dispose()
 
 
 @pytest.fixture
@@ -119,18 +142,48 @@ async def database(
     database_url: str, open_databases: dict[str, Database]
 ) -> AsyncIterator[Database]:
     """An empty database with the schema; the test runs once for each kind of database."""
-    if database_url not in open_databases:
-        open_databases[database_url] = Database(database_url, pool_size=60)
-    opened = open_databases[database_url]
-    yield opened
-    opened.listeners.clear()
-    await opened.dispose()
+    async with _open(database_url, open_databases) as opened:
+        yield opened
 
 
 @pytest.fixture
 async def world(database: Database) -> World:
     """A project with people and a worker's credential in an empty database."""
     return await make_world(database)
+
+
+@pytest.fixture(scope="session")
+def module_postgres(postgres_server: postgres.PostgresServer, worker_id: str) -> str:
+    """URL of this xdist worker's PostgreSQL database for tests that share one."""
+    return postgres_server.create_migrated_database(f"module_{worker_id}")
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def module_database_url(request: pytest.FixtureRequest) -> str:
+    """URL of a database that the tests of a module share, once for each kind of database.
+
+    It is empty at first. Tests must not depend on each other's data.
+    """
+    if request.param == "postgresql":
+        url: str = request.getfixturevalue("module_postgres")
+        delete_rows(url)
+        return url
+    return _copy(request.getfixturevalue("migrated_sqlite"), "module.db")
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def module_database(
+    module_database_url: str, open_databases: dict[str, Database]
+) -> AsyncIterator[Database]:
+    """The database of `module_database_url`, for tests that run in the module's event loop."""
+    async with _open(module_database_url, open_databases) as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def module_world(module_database: Database) -> World:
+    """A project with people and a worker's credential in a database that a module shares."""
+    return await make_world(module_database)
 
 
 @pytest.fixture(autouse=True)

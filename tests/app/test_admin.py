@@ -1,6 +1,7 @@
 import json
 import os
 import pwd
+import shutil
 import sqlite3
 import stat
 import subprocess
@@ -11,7 +12,6 @@ from typing import Any
 import pytest
 
 from app.admin import main
-from app.db.migrate import upgrade
 from app.domain.secrets import hash_secret
 from app.main import create_app
 from app.services.access.device_keys import FILE, DeviceKeys
@@ -22,10 +22,9 @@ from tests.support.process_stack import REPOSITORY, make_bare_environment
 
 
 @pytest.fixture
-def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("PALESTRA_DATA_DIR", str(tmp_path))
-    upgrade(f"sqlite:///{tmp_path / 'palestra.db'}")
-    return tmp_path
+def data(sqlite_file: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PALESTRA_DATA_DIR", str(sqlite_file.parent))
+    return sqlite_file.parent
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
@@ -96,13 +95,15 @@ def test_a_login_link_names_the_port_of_the_running_server(
     assert f"no server runs on {data}" in stopped.err
 
 
-def test_the_command_finds_the_data_directory_in_a_parent_directory(tmp_path: Path) -> None:
+def test_the_command_finds_the_data_directory_in_a_parent_directory(
+    migrated_sqlite: Path, tmp_path: Path
+) -> None:
     """Regression: below the directory of `palestra up`, `palestra login-link` used an empty
     database and port 8080.
     """
     place = DataDir(tmp_path / "w" / ".palestra")
     place.prepare()
-    upgrade(f"sqlite:///{place.root / 'palestra.db'}")
+    shutil.copy(migrated_sqlite, place.root / "palestra.db")
     place.user_token.write_text("plr_x")
     below = tmp_path / "w" / "deep" / "er"
     below.mkdir(parents=True)
@@ -313,10 +314,12 @@ def test_a_noted_end_that_is_none_is_refused(
     assert "as ID:HASH" in capsys.readouterr().err
 
 
-def test_audit_verify_finds_the_data_directory_in_a_parent_directory(tmp_path: Path) -> None:
+def test_audit_verify_finds_the_data_directory_in_a_parent_directory(
+    migrated_sqlite: Path, tmp_path: Path
+) -> None:
     place = DataDir(tmp_path / "w" / ".palestra")
     place.prepare()
-    upgrade(f"sqlite:///{place.root / 'palestra.db'}")
+    shutil.copy(migrated_sqlite, place.root / "palestra.db")
     place.user_token.write_text("plr_x")
     place.write_state({"url": "http://127.0.0.1:1"})
     below = tmp_path / "w" / "deep"

@@ -6,7 +6,6 @@ Covers two servers on one SQLite file, Ctrl-C and a broken pipe.
 import base64
 import importlib
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -180,9 +179,8 @@ def _is_answering(url: str) -> bool:
 
 
 @pytest.fixture
-def directory(tmp_path: Path, migrated_sqlite: Path) -> Path:
-    shutil.copy(migrated_sqlite, tmp_path / "palestra.db")
-    return tmp_path
+def directory(sqlite_file: Path) -> Path:
+    return sqlite_file.parent
 
 
 @pytest.mark.slow

@@ -10,10 +10,8 @@ from app.db.sqlite_statistics import _ROWS
 
 
 @pytest.fixture
-def connection(tmp_path: Path) -> sqlite3.Connection:
-    path = tmp_path / "palestra.db"
-    upgrade(f"sqlite:///{path}")
-    return sqlite3.connect(path)
+def connection(sqlite_file: Path) -> sqlite3.Connection:
+    return sqlite3.connect(sqlite_file)
 
 
 def test_each_row_is_of_an_index_with_so_many_columns(connection: sqlite3.Connection) -> None:
@@ -62,12 +60,10 @@ def test_a_few_ids_are_looked_up_rather_than_all_rows_of_a_project(
     assert f"{index} ({used}" in plan, plan
 
 
-def test_statistics_that_someone_gathered_are_replaced(tmp_path: Path) -> None:
-    path = tmp_path / "palestra.db"
-    upgrade(f"sqlite:///{path}")
-    with sqlite3.connect(path) as connection:
+def test_statistics_that_someone_gathered_are_replaced(sqlite_file: Path) -> None:
+    with sqlite3.connect(sqlite_file) as connection:
         connection.execute("UPDATE sqlite_stat1 SET stat = '1 1' WHERE tbl = 'runs'")
-    upgrade(f"sqlite:///{path}")
-    with sqlite3.connect(path) as connection:
+    upgrade(f"sqlite:///{sqlite_file}")
+    with sqlite3.connect(sqlite_file) as connection:
         stored = connection.execute("SELECT tbl, idx, stat FROM sqlite_stat1").fetchall()
     assert sorted(stored) == sorted(_ROWS)

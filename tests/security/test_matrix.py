@@ -14,6 +14,7 @@ from app.api.auth import CSRF_HEADER
 from app.main import create_app
 from app.settings import Settings
 from tests.app.api.serving import ORIGIN, AppServer
+from tests.support.documented_statuses import read_paths
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -239,6 +240,7 @@ OUTSIDERS = {"foreign", "administrator"}
 """Users who are no members of the project that the paths name: it does not exist for them."""
 
 
+@functools.cache
 def _routes() -> list[tuple[str, str]]:
     found = [
         (method, context.path or "")
@@ -288,10 +290,9 @@ async def test_the_table_lists_exactly_the_applications_routes() -> None:
 @functools.cache
 def _routes_with_body() -> set[tuple[str, str]]:
     """Returns method and path of the routes that require a JSON body."""
-    paths = create_app(Settings()).openapi()["paths"]
     return {
         (method.upper(), path)
-        for path, operations in paths.items()
+        for path, operations in read_paths().items()
         for method, operation in operations.items()
         if operation.get("requestBody", {}).get("required")
         and "application/json" in operation["requestBody"]["content"]

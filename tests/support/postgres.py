@@ -22,9 +22,12 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
+from app.db.migrate import upgrade
+
 ROOT_VARIABLE = "PALESTRA_TEST_POSTGRES_ROOT"
 USER = "palestra"
 _PORT = 5432
+_MIGRATED = "migrated"
 _OPTIONS = {
     "fsync": "off",
     "synchronous_commit": "off",
@@ -63,6 +66,17 @@ class PostgresServer:
             )
         return self.url(name)
 
+    def create_migrated_database(self, name: str) -> str:
+        """Creates a database with the schema and no rows, and returns its URL.
+
+        The first call applies the migrations to a database that all calls copy.
+        """
+        with _lock_file(self.root / "migrated.lock"):
+            if not (self.root / "migrated").exists():
+                upgrade(self.create_database(_MIGRATED))
+                (self.root / "migrated").touch()
+        return self.create_database(name, template=_MIGRATED)
+
 
 def make_root() -> Path:
     """Creates the directory of this test run's server without starting it."""
@@ -87,7 +101,8 @@ def stop(root: Path) -> None:
     pid_file = root / "data" / "postmaster.pid"
     if pid_file.exists():
         pid = int(pid_file.read_text().splitlines()[0])
-        os.kill(pid, signal.SIGINT)
+        # At once: nobody reads the files again, so none has to be complete.
+        os.kill(pid, signal.SIGQUIT)
         _wait_until_gone(pid, 20)
     shutil.rmtree(root, ignore_errors=True)
 

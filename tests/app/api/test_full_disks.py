@@ -52,14 +52,13 @@ def _is_storage_full(answer: httpx.Response, what: str) -> bool:
 
 
 async def test_an_artifact_is_507_on_a_full_disk_and_stored_once_there_is_space(
-    migrated_sqlite: Path, tmp_path: Path
+    sqlite_file: Path, tmp_path: Path
 ) -> None:
     """Regression: declaring it was answered 413 `no_space`, which an uploader treats as final."""
-    shutil.copy(migrated_sqlite, tmp_path / "p.db")
     content = bytes(200_000)
     with mount_small_disk(tmp_path / "disk", 1_024) as disk:
         async with (
-            _serve_with_blobs_on(disk, tmp_path, f"sqlite:///{tmp_path / 'p.db'}") as served,
+            _serve_with_blobs_on(disk, tmp_path, f"sqlite:///{sqlite_file}") as served,
             served.client("live_attempt") as client,
         ):
             base = f"/api/v1/attempts/{served.names['live_attempt']}/artifacts"
@@ -80,14 +79,13 @@ async def test_an_artifact_is_507_on_a_full_disk_and_stored_once_there_is_space(
 
 
 async def test_a_disk_that_fills_up_during_an_upload_is_507(
-    migrated_sqlite: Path, tmp_path: Path
+    sqlite_file: Path, tmp_path: Path
 ) -> None:
     """The disk has space when the upload begins and is full before its last byte."""
-    shutil.copy(migrated_sqlite, tmp_path / "p.db")
     content = bytes(400_000)
     with mount_small_disk(tmp_path / "disk", 1_024) as disk:
         async with (
-            _serve_with_blobs_on(disk, tmp_path, f"sqlite:///{tmp_path / 'p.db'}") as served,
+            _serve_with_blobs_on(disk, tmp_path, f"sqlite:///{sqlite_file}") as served,
             served.client("live_attempt") as client,
         ):
             base = f"/api/v1/attempts/{served.names['live_attempt']}/artifacts"
@@ -110,13 +108,12 @@ async def test_a_disk_that_fills_up_during_an_upload_is_507(
 
 
 async def test_readiness_names_the_full_disk_of_the_blobs_and_recovers(
-    migrated_sqlite: Path, tmp_path: Path
+    sqlite_file: Path, tmp_path: Path
 ) -> None:
     """Regression: `/readyz` answered 200 while the blob disk was full."""
-    shutil.copy(migrated_sqlite, tmp_path / "p.db")
     with mount_small_disk(tmp_path / "disk", 1_024) as disk:
         async with (
-            _serve_with_blobs_on(disk, tmp_path, f"sqlite:///{tmp_path / 'p.db'}") as served,
+            _serve_with_blobs_on(disk, tmp_path, f"sqlite:///{sqlite_file}") as served,
             served.client() as client,
         ):
             assert (await client.get("/readyz")).status_code == 200
@@ -168,12 +165,11 @@ async def test_a_full_disk_of_the_database_is_507_for_every_write_and_loses_noth
 
 
 async def test_a_database_without_space_for_a_page_is_507(
-    migrated_sqlite: Path, tmp_path: Path
+    sqlite_file: Path, tmp_path: Path
 ) -> None:
     """Limits the size of the SQLite file, so that the test runs where mounting is not permitted."""
-    shutil.copy(migrated_sqlite, tmp_path / "p.db")
     async with (
-        serve(f"sqlite:///{tmp_path / 'p.db'}", tmp_path) as served,
+        serve(f"sqlite:///{sqlite_file}", tmp_path) as served,
         served.client("live_attempt") as client,
     ):
         event.listen(

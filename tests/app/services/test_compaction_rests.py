@@ -1,7 +1,6 @@
 """How the compactor shares the server with the batches that arrive meanwhile."""
 
 import asyncio
-import shutil
 import sys
 from pathlib import Path
 
@@ -62,14 +61,12 @@ async def test_the_compaction_rests_between_its_transactions_unless_many_batches
 
 
 def test_a_server_lets_no_thread_keep_the_interpreter_for_long(
-    migrated_sqlite: Path, tmp_path: Path
+    sqlite_file: Path, tmp_path: Path
 ) -> None:
     before = sys.getswitchinterval()
-    file = tmp_path / "palestra.db"
-    shutil.copy(migrated_sqlite, file)
 
     async def look() -> float:
-        async with serve(f"sqlite:///{file}", tmp_path):
+        async with serve(f"sqlite:///{sqlite_file}", tmp_path):
             return sys.getswitchinterval()
 
     try:

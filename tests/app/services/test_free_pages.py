@@ -16,7 +16,7 @@ from app.db.repositories import free_pages
 from app.db.startup_check import DatabaseStartError
 from app.db.vacuum import vacuum
 
-ROWS, BYTES = 1_500, 8_000
+ROWS, BYTES = 500, 8_000
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def write_and_delete(database: Database) -> None:
-    """Adds 12 MB of rows and deletes all but the last one."""
+    """Adds 4 MB of rows and deletes all but the last one."""
     row = {"content": b"x" * BYTES}
     async with database.write() as session:
         await session.execute(text("CREATE TABLE rows_of_test (id INTEGER, content BLOB)"))
@@ -51,11 +51,9 @@ def measure(path: Path) -> int:
 
 
 @pytest.fixture
-async def file(tmp_path: Path) -> AsyncIterator[Database]:
+async def file(sqlite_file: Path) -> AsyncIterator[Database]:
     """A database file of this version."""
-    url = f"sqlite:///{tmp_path / 'new.db'}"
-    await asyncio.to_thread(upgrade, url)
-    made = Database(url)
+    made = Database(f"sqlite:///{sqlite_file}")
     yield made
     await made.dispose()
 

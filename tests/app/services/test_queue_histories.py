@@ -5,7 +5,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from app.db.migrate import upgrade
 from tests.support.queue_histories import Installation, QueueHistory
 
 _OPTIONS = {
@@ -17,10 +16,8 @@ _OPTIONS = {
 
 
 @pytest.fixture
-def installation(tmp_path: Path) -> Iterator[Installation]:
-    url = f"sqlite:///{tmp_path / 'histories.db'}"
-    upgrade(url)
-    opened = Installation(url)
+def installation(sqlite_file: Path) -> Iterator[Installation]:
+    opened = Installation(f"sqlite:///{sqlite_file}")
     QueueHistory.installation = opened
     yield opened
     opened.close()
