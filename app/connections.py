@@ -7,6 +7,7 @@ streams and slow uploads are permitted: only silence and a rate below `MIN_RATE`
 
 import asyncio
 import resource
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -93,6 +94,7 @@ class Connections:
             connection is refused.
         proxies: Networks of the proxies that are trusted.
         head_seconds: Time for a request's line and headers, and for a new connection's first byte.
+        clock: Returns seconds that never go backwards.
     """
 
     most: int
@@ -100,6 +102,7 @@ class Connections:
     backlog: int = 128
     proxies: tuple[Network, ...] = ()
     head_seconds: float = 20.0
+    clock: Callable[[], float] = time.monotonic
     open: dict["BoundedProtocol", str] = field(default_factory=dict)
     refused: int = 0
     _of_address: Counter[str] = field(default_factory=Counter)
@@ -143,6 +146,12 @@ class Connections:
             if not self._of_address[address]:
                 del self._of_address[address]
 
+    def end_overdue(self) -> None:
+        """Closes the connections whose clients are too slow by now."""
+        now = self.clock()
+        for connection in tuple(self.open):
+            connection.end_if_overdue(now, self.head_seconds)
+
     def _is_proxy(self, address: str) -> bool:
         return bool(address) and contains(self.proxies, ip_address(address.partition("%")[0]))
 
@@ -173,9 +182,7 @@ class Connections:
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
         self._looking = False
-        now = loop.time()
-        for connection in tuple(self.open):
-            connection.end_if_overdue(now, self.head_seconds)
+        self.end_overdue()
         if self.open:
             self._keep_looking(loop)
 
@@ -307,7 +314,7 @@ class BoundedProtocol(HttpToolsProtocol):
         return moved >= MIN_RATE * WINDOW_SECONDS
 
     def _enter(self, phase: Phase) -> None:
-        self.phase, self.since, self._moved, self._unsent = phase, self.loop.time(), 0, 0
+        self.phase, self.since, self._moved, self._unsent = phase, self.bounds.clock(), 0, 0
         self._acknowledged.restart(self.since)
 
     def _end_lingering(self, cycle: Any) -> None:

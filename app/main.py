@@ -24,6 +24,7 @@ from app import process_parts, startup
 from app.allocator import limit_arenas
 from app.api import dashboard, errors, health, openapi, refusals, v1
 from app.api.compression import Compression
+from app.api.login_rate import LoginClock
 from app.api.query import check_query
 from app.api.request_rate import RequestRate
 from app.api.route_table import RouteTable
@@ -71,6 +72,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.touches = UsedCredentials()
     app.state.attempt_tokens = AttemptTokens()
     app.state.login_limits = LoginLimits()
+    app.state.login_clock = LoginClock()
     app.state.request_rate = RequestRate(settings)
     app.state.device_keys = DeviceKeys(settings.data_dir)
     app.state.refusals = Refusals()

@@ -25,6 +25,18 @@ delay, the time would tell that the account exists.
 """
 
 
+class LoginClock:
+    """The clock by which logins are counted and wrong ones are answered."""
+
+    def read(self) -> float:
+        """Returns seconds that never go backwards."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Waits for some seconds."""
+        await asyncio.sleep(seconds)
+
+
 def find_client_subscriber(request: Request) -> str:
     """Returns the network to count as one client (`app.domain.networks.find_subscriber`)."""
     return find_subscriber(get_client_address(request))
@@ -38,7 +50,7 @@ def check_address(request: Request) -> None:
     """
     if _known_browser(request) is None:
         limits: LoginLimits = request.app.state.login_limits
-        limits.check_address(find_client_subscriber(request), time.monotonic())
+        limits.check_address(find_client_subscriber(request), _clock(request).read())
 
 
 @asynccontextmanager
@@ -51,7 +63,8 @@ async def count_guess(request: Request, account: Account) -> AsyncIterator[None]
         TooManyRequestsError: If the account or the address has no guess left.
         UnavailableError: If too many logins wait already.
     """
-    began = time.monotonic()
+    clock = _clock(request)
+    began = clock.read()
     browser = _known_browser(request)
     is_own = browser is not None and browser.user_id == account.user_id
     guess = Guess(
@@ -65,7 +78,7 @@ async def count_guess(request: Request, account: Account) -> AsyncIterator[None]
             yield
             admission.is_correct = True
     except UnauthenticatedError:
-        await asyncio.sleep(FAILURE_SECONDS - (time.monotonic() - began) % FAILURE_SECONDS)
+        await clock.sleep(FAILURE_SECONDS - (clock.read() - began) % FAILURE_SECONDS)
         raise
 
 
@@ -86,6 +99,11 @@ def remember_browser(request: Request, response: Response, user_id: str) -> None
 def _known_browser(request: Request) -> KnownBrowser | None:
     cookie = request.cookies.get(_get_cookie_name(request))
     return None if not cookie else device_cookies.read(_keys(request), cookie, time.time())
+
+
+def _clock(request: Request) -> LoginClock:
+    clock: LoginClock = request.app.state.login_clock
+    return clock
 
 
 def _keys(request: Request) -> tuple[bytes, ...]:

@@ -1,11 +1,12 @@
-"""Slow clients: incomplete requests, bytes sent at long intervals, answers that are not read."""
+"""Slow clients: incomplete requests, and those that send without end."""
 
 import contextlib
 import resource
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from tests.support.waiting import PATIENCE_SECONDS
 
 HALF = b"GET /api/v1/session HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
 
@@ -17,9 +18,11 @@ def allow_descriptors(wanted: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, hard), hard))
 
 
-def connect(port: int, address: str = "127.0.0.1", seconds: float = 20) -> socket.socket:
+def connect(port: int, address: str = "127.0.0.1") -> socket.socket:
     """Opens a connection from one of the loopback addresses."""
-    return socket.create_connection(("127.0.0.1", port), seconds, source_address=(address, 0))
+    return socket.create_connection(
+        ("127.0.0.1", port), PATIENCE_SECONDS, source_address=(address, 0)
+    )
 
 
 @contextmanager
@@ -38,9 +41,8 @@ def send_half_requests(port: int, count: int, addresses: int) -> Iterator[list[s
         yield held
 
 
-def read_answer(opened: socket.socket, seconds: float = 30) -> bytes:
+def read_answer(opened: socket.socket) -> bytes:
     """Returns the server's answer, read until the connection ends."""
-    opened.settimeout(seconds)
     said = b""
     with contextlib.suppress(ConnectionError):
         while chunk := opened.recv(65_536):
@@ -65,22 +67,3 @@ def flood(opened: socket.socket, begin: bytes, more: bytes, most: int) -> int:
     except OSError:
         pass
     return sent
-
-
-def trickle(opened: socket.socket, piece: bytes, every: float, seconds: float) -> float:
-    """Sends `piece` every `every` seconds.
-
-    Returns the seconds until the server closed the connection, or `seconds`.
-    """
-    began = time.monotonic()
-    opened.settimeout(every)
-    while time.monotonic() - began < seconds:
-        try:
-            opened.sendall(piece)
-            if not opened.recv(65_536):
-                break
-        except TimeoutError:
-            continue
-        except OSError:
-            break
-    return time.monotonic() - began

@@ -1,19 +1,10 @@
-"""A real server to attack, with a credential of every kind.
+"""A real server to attack, with a credential of every kind."""
 
-A second client measures how long other requests wait during an attack.
-"""
-
-import contextlib
 import http.client
 import itertools
 import json
-import os
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,10 +15,7 @@ from palestra.contract.work_order import WORK_ORDER_VERSION
 from tests.support.assigned_jobs import assign_job
 from tests.support.process_stack import Stack
 from tests.support.server_fixture import make_catalogue, make_definition
-from tests.support.waiting import wait_for
-
-LONGEST_DELAY = 0.25
-"""Longest time in seconds for which one request may delay another."""
+from tests.support.waiting import PATIENCE_SECONDS, wait_for
 
 
 class Target(Stack):
@@ -112,101 +100,6 @@ class Target(Stack):
         return answer.json()
 
 
-def get_unscheduled_seconds(pid: int) -> float:
-    """Returns the seconds for which a process was ready to run but not scheduled (Linux).
-
-    It is the sum for the main thread and for the other thread with the longest time, which may have
-    held the interpreter lock.
-    """
-    delays = {}
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        with contextlib.suppress(OSError, ValueError):
-            _, delay, _ = (task / "schedstat").read_text().split()
-            delays[int(task.name)] = int(delay) / 1e9
-    return delays.pop(pid, 0.0) + max(delays.values(), default=0.0)
-
-
-@dataclass
-class LatencyProbe:
-    """Sends small requests to the server repeatedly, from another address.
-
-    Records how long each answer takes. Time for which other programs used the processors is not
-    counted, since other tests run at the same time.
-    """
-
-    target: Target
-    path: str = "/api/v1/session"
-    host: str = "127.0.0.9"
-    waits: list[float] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
-
-    @contextmanager
-    def watch(self) -> Iterator["LatencyProbe"]:
-        """Measures waiting times while the block runs."""
-        self.waits, self.failures = [], []
-        ended = threading.Event()
-        thread = threading.Thread(target=self._ask, args=(ended,), daemon=True)
-        thread.start()
-        try:
-            yield self
-        finally:
-            ended.set()
-            thread.join(60)
-
-    @property
-    def longest(self) -> float:
-        """The longest waiting time in seconds."""
-        return max(self.waits, default=float("inf"))
-
-    def _ask(self, ended: threading.Event) -> None:
-        connection = self._connect()
-        while not ended.is_set():
-            began = self._get_processor_time()
-            try:
-                connection.request("GET", self.path, headers=self._headers)
-                answer = connection.getresponse()
-                answer.read()
-                if answer.status != httpx.codes.OK:
-                    self.failures.append(f"status {answer.status}")
-            except (OSError, http.client.HTTPException) as error:
-                self.failures.append(type(error).__name__)
-                connection.close()
-                connection = self._connect()
-            self.waits.append(self._get_processor_time() - began)
-            ended.wait(0.005)
-        connection.close()
-
-    def _get_processor_time(self) -> float:
-        served = get_unscheduled_seconds(self.target.processes["server"].pid)
-        return time.perf_counter() - served - get_unscheduled_seconds(os.getpid())
-
-    @property
-    def _headers(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self.target.tokens['user']}"}
-
-    def _connect(self) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection(
-            "127.0.0.1", self.target.port, timeout=30, source_address=(self.host, 0)
-        )
-
-
-def measure_delay(witness: LatencyProbe, attack: Callable[[], None], *, tries: int = 4) -> float:
-    """Returns the seconds for which other clients waited while `attack` ran.
-
-    It is the minimum of several tries, since a busy machine delays other clients too.
-    """
-    least = float("inf")
-    for _ in range(tries):
-        with witness.watch():
-            time.sleep(0.02)
-            attack()
-        assert not witness.failures, witness.failures[:3]
-        least = min(least, witness.longest)
-        if least <= LONGEST_DELAY:
-            break
-    return least
-
-
 _addresses = itertools.count(1)
 
 
@@ -217,7 +110,7 @@ def send(target: Target, method: str, path: str, body: bytes, who: str) -> int:
     """
     address = f"127.1.{next(_addresses) // 250 % 250}.{next(_addresses) % 250 + 1}"
     connection = http.client.HTTPConnection(
-        "127.0.0.1", target.port, 120, source_address=(address, 0)
+        "127.0.0.1", target.port, PATIENCE_SECONDS, source_address=(address, 0)
     )
     headers = {"Content-Type": "application/json"}
     if who != "anonymous":

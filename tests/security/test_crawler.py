@@ -17,12 +17,14 @@ from typing import Any
 import httpx
 import pytest
 import pytest_asyncio
+from sqlalchemy import func, select
 
-from app.main import create_app
-from app.settings import Settings
+from app.db.models.events import EventRow
+from app.services.events import event_log
 from tests.app.api.serving import AppServer
 from tests.security.existing_objects import CALLS
 from tests.security.test_existing_objects import make_rolled_back_write, substitute
+from tests.support.documented_statuses import read_paths
 from tests.support.listening import listening
 from tests.support.marked_project import (
     MarkedProject,
@@ -30,8 +32,9 @@ from tests.support.marked_project import (
     make_missing_id,
     share_worker,
 )
+from tests.support.waiting import until
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(600)]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 CALLERS = ("maintainer", "viewer", "service", "worker", "live")
 OWN_ROUTES = {"maintainer": 40, "viewer": 25, "service": 25, "worker": 0, "live": 0}
@@ -85,14 +88,13 @@ async def marked_projects(shared: AppServer) -> AsyncIterator[tuple[MarkedProjec
 
 def list_operations() -> list[tuple[str, str, list[str]]]:
     """Returns method, path and query parameters of every operation of the API's document."""
-    paths = create_app(Settings()).openapi()["paths"]
     return [
         (
             method.upper(),
             path,
             [one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"],
         )
-        for path, operations in sorted(paths.items())
+        for path, operations in sorted(read_paths().items())
         for method, operation in operations.items()
     ]
 
@@ -218,16 +220,30 @@ async def test_no_stream_shows_the_other_project(
     ):
         assert answer.status_code == 200
         reading = asyncio.create_task(_read(answer, heard))
-        await asyncio.sleep(0.5)
+        await until(lambda: b": ping" in heard, "the stream has a cursor")
         await other.act()
         await own.act()
-        await asyncio.sleep(2)
+        async with shared.database.read() as session:
+            newest = await session.scalar(
+                select(func.max(EventRow.id)).where(EventRow.project_id == own.project.id)
+            )
+        await until(lambda: b"id: %d\n" % newest in heard, "its newest event, the last of all")
         reading.cancel()
     text = heard.decode()
     assert text.count("data:") >= 3
     assert any(secret in text for secret in own.secrets)
     assert other.marker not in text
     assert [secret for secret in other.secrets if secret in text] == []
+
+
+async def _end_streams(shared: AppServer) -> None:
+    """Ends the open streams once they have sent all events."""
+    hub = shared.app.state.hub
+    async with shared.database.read() as session:
+        newest = await event_log.read_cursor(session)
+    await until(lambda: hub.offered_to >= newest and not any(one.queued for one in hub.streams))
+    for stream in hub.streams:
+        stream.close()
 
 
 async def _read(answer: httpx.Response, heard: bytearray) -> None:
@@ -253,8 +269,8 @@ async def test_a_stream_of_a_foreign_object_is_as_silent_as_that_of_a_missing_on
                 assert answer.status_code == 200
                 reading = asyncio.create_task(_read(answer, into))
                 await other.act()
-                await asyncio.sleep(1)
-                reading.cancel()
+                await _end_streams(shared)
+                await reading
     assert b"data:" not in heard[0]
     assert heard[0] == heard[1]
 

@@ -12,8 +12,14 @@ import pytest
 from tests.app.api.serving import ORIGIN, AppServer
 from tests.support.legacy_tokens import write_legacy_token
 from tests.support.server_fixture import advance_clock, make_definition
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+both_databases = pytest.mark.both_databases(
+    "Tokens are locked on PostgreSQL while others are created with them.",
+    of=("app.db.repositories.tokens",),
+)
 
 TOKENS = "/api/v1/tokens"
 
@@ -210,6 +216,7 @@ async def _is_accepted(shared: AppServer, made: dict[str, Any], secret: str) -> 
         return (await client.get("/api/v1/session")).status_code == 200
 
 
+@both_databases
 async def test_both_secrets_are_valid_during_the_overlap_and_no_longer(shared: AppServer) -> None:
     made = await _make_token_of_default(shared, "read", "admin")
     async with _open_client(shared, made) as client:
@@ -266,6 +273,7 @@ async def test_a_rotated_child_expires_no_later_than_its_parent(shared: AppServe
     assert child["expires_at"] < longer["expires_at"] <= parent["expires_at"]
 
 
+@both_databases
 async def test_tokens_created_while_their_parent_is_revoked_are_revoked_too(
     shared: AppServer,
 ) -> None:
@@ -277,7 +285,7 @@ async def test_tokens_created_while_their_parent_is_revoked_are_revoked_too(
             async with _open_client(shared, parent) as client:
                 made: list[dict[str, Any]] = []
                 creating = [_create_until_refused(client, made) for _ in range(3)]
-                revoking = _revoke_after(owner, parent["id"], 0.01 * number)
+                revoking = _revoke_after(owner, parent["id"], made, 4 * number)
                 await asyncio.gather(*creating, revoking)
         outlived += [child for child in made if await _is_accepted(shared, child, child["secret"])]
     assert outlived == []
@@ -292,8 +300,11 @@ async def _create_until_refused(client: httpx.AsyncClient, made: list[dict[str, 
         made.append(answer.json())
 
 
-async def _revoke_after(owner: httpx.AsyncClient, token_id: str, seconds: float) -> None:
-    await asyncio.sleep(seconds)
+async def _revoke_after(
+    owner: httpx.AsyncClient, token_id: str, made: list[dict[str, Any]], number: int
+) -> None:
+    """Revokes a token once it has made so many others."""
+    await until(lambda: len(made) >= number)
     assert (await owner.delete(f"{TOKENS}/{token_id}")).status_code == 204
 
 

@@ -12,12 +12,14 @@ from tests.support.waiting import until
 
 
 @asynccontextmanager
-async def listening(app: FastAPI, port: int = 0) -> AsyncIterator[str]:
+async def listening(
+    app: FastAPI, port: int = 0, bounds: Connections | None = None
+) -> AsyncIterator[str]:
     """Serves a started application on a loopback port, by default a free one; yields its URL.
 
     Blocking calls to it must run in `asyncio.to_thread`.
     """
-    bounds = Connections(most=1_000, most_per_address=1_000)
+    bounds = bounds or Connections(most=1_000, most_per_address=1_000)
     server = uvicorn.Server(
         uvicorn.Config(
             app,
