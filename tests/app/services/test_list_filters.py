@@ -5,6 +5,7 @@ import random
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from app.daemons.summariser import Summariser
 from app.db.repositories import run_index, run_lists
@@ -19,14 +20,19 @@ from tests.support.run_pages import read_page
 from tests.support.server_fixture import World, make_definition
 from tests.support.training import make_evaluations, train
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+both_databases = pytest.mark.both_databases(
+    "The databases compare and order texts, numbers and missing values in different ways.",
+    of=("app.db.repositories.filter_conditions",),
+)
+
 SCORES = {
     ("dqn", 0): (1.0, 5.0, 2.0), ("dqn", 1): (7.0, 3.0), ("ppo", 0): (4.0,), ("ppo", 1): (),
 }  # fmt: skip
 
 
-@pytest.fixture
-async def listed(world: World) -> World:
-    """Two experiments of two runs each, of which one has no evaluation, summarised."""
+async def fill(world: World) -> World:
+    """Makes two experiments of two runs each, of which one has no evaluation, summarised."""
     registered = await world.register(slots=4)
     definitions = {
         "dqn": make_definition(name="first one"),
@@ -46,6 +52,11 @@ async def listed(world: World) -> World:
             await train(world, job, (registered.worker_id, next(place)), content, end)
     await Summariser(world.database).tick()
     return world
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def listed(module_world: World) -> World:
+    return await fill(module_world)
 
 
 async def list_runs(
@@ -116,6 +127,7 @@ FILTERS = {
 }
 
 
+@both_databases
 @pytest.mark.parametrize("few", [3_000, 0])
 async def test_filters(listed: World, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ways give the same: to find few runs first, or to walk an index."""
@@ -135,6 +147,7 @@ KEYS = (
 )  # fmt: skip
 
 
+@both_databases
 @pytest.mark.parametrize("few", [3_000, 0])
 async def test_every_key_orders_all_runs_in_pages(
     listed: World, few: int, monkeypatch: pytest.MonkeyPatch
@@ -176,6 +189,7 @@ async def list_experiments(
             return found
 
 
+@both_databases
 async def test_experiments_are_filtered_and_sorted_by_the_means_of_their_runs(
     listed: World,
 ) -> None:
@@ -250,6 +264,7 @@ async def test_cursors_of_another_key_are_refused(listed: World) -> None:
         assert caught.value.code == "invalid_cursor"
 
 
+@both_databases
 async def test_random_pages_of_many_setups_are_those_of_one_list(
     listed: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,19 @@ from tests.app.services.test_list_filters import list_runs
 from tests.app.services.test_list_filters import listed as listed
 from tests.support.server_fixture import World
 
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.both_databases(
+        "Rows are read without the mapper, with types and lists of IDs that differ by database.",
+        of=(
+            "app.db.repositories.built_statements",
+            "app.db.repositories.combined_reads",
+            "app.db.repositories.listed_runs",
+            "app.db.repositories.listed_values",
+        ),
+    ),
+]
+
 
 @pytest.mark.parametrize("part", ["runs", "evaluations", "definitions"])
 async def test_rows_have_the_values_and_types_of_the_mapper(listed: World, part: str) -> None:

@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from app.db.clock import db_now
 from app.db.models.experiments import RunRow
@@ -15,13 +16,23 @@ from app.db.repositories.partition_walk import Walk
 from tests.app.services.test_list_filters import list_runs
 from tests.support.server_fixture import World, make_definition
 
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.both_databases(
+        "The parts of a walk are one statement each on SQLite, and a lateral join on PostgreSQL.",
+        of=("app.db.repositories.partition_walk",),
+    ),
+]
+
+
 SETUPS = (3, 5, 8, 9, 12)
 NAME = 7
 
 
-@pytest.fixture
-async def rows(world: World) -> list[tuple[float | None, str, int, int]]:
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def rows(module_world: World) -> list[tuple[float | None, str, int, int]]:
     """Value, run, setup and seed of each of 240 summaries: most high values are of one setup."""
+    world = module_world
     await world.submit(make_definition(), seeds=list(range(240)))
     chooser = random.Random(3)
     found = []
@@ -45,7 +56,7 @@ async def rows(world: World) -> list[tuple[float | None, str, int, int]]:
 @pytest.mark.parametrize("is_limited", [False, True])
 @pytest.mark.parametrize(("setups", "most"), [(SETUPS, 50), (SETUPS, 9), ((5,), 20), ((9, 4), 30)])
 async def test_pages_follow_each_other_as_in_a_sort_of_all(
-    world: World,
+    module_world: World,
     rows: list[tuple[float | None, str, int, int]],
     setups: tuple[int, ...],
     most: int,
@@ -68,7 +79,7 @@ async def test_pages_follow_each_other_as_in_a_sort_of_all(
     after: PageEnd | None = None
     while after is None or found[-1:] == [(after.value, after.id)]:
         walk = Walk("best", NAME, conditions, is_descending, after, most)
-        async with world.database.read() as session:
+        async with module_world.database.read() as session:
             page = await partition_walk.list_first(session, walk, setups)
         if not page:
             break

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import pytest_asyncio
 
 from app.daemons.summariser import Summariser
 from app.db.repositories import run_lists
@@ -23,6 +24,8 @@ from tests.support.run_pages import read_page
 from tests.support.server_fixture import World, make_definition
 from tests.support.training import make_evaluations, train
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 SCORES = {
     ("dqn", 0.99): ((1.0, 5.0), (7.0, 3.0), ()),
     ("dqn", 0.5): ((4.0, 4.5),),
@@ -31,9 +34,10 @@ SCORES = {
 METRIC = "evaluation/mean.last"
 
 
-@pytest.fixture
-async def grouped(world: World) -> World:
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def grouped(module_world: World) -> World:
     """Runs of two agents and two discounts, one of them without an evaluation."""
+    world = module_world
     worker = (await world.register(slots=8)).worker_id
     slots = itertools.count()
     for (agent, gamma), scores in SCORES.items():
@@ -96,6 +100,13 @@ KEYS = [
 ]
 
 
+@pytest.mark.both_databases(
+    "The databases compute sums and means in types of their own.",
+    of=(
+        "app.db.repositories.filter_conditions",
+        "app.db.repositories.queried_runs",
+    ),
+)
 @pytest.mark.parametrize("few", [3_000, 0])
 async def test_groups_equal_numpy_over_the_runs_and_their_filter_selects_the_runs(
     grouped: World, few: int, monkeypatch: pytest.MonkeyPatch
@@ -188,7 +199,7 @@ async def test_series_are_those_of_the_runs_that_a_filter_finds(grouped: World) 
     assert none.members == every.members
 
 
-def test_means_of_numbers_too_large_to_square_have_no_spread() -> None:
+async def test_means_of_numbers_too_large_to_square_have_no_spread() -> None:
     assert compute_group_mean([]) == GroupMean(0, None, None)
     assert compute_group_mean([2.0]) == GroupMean(1, 2.0, None)
     assert compute_group_mean([1e300, -1e300]) == GroupMean(2, 0.0, None)

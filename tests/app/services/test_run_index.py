@@ -18,6 +18,21 @@ from tests.app.services.test_list_filters import list_runs
 from tests.app.services.test_list_filters import listed as listed
 from tests.support.server_fixture import World
 
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.both_databases(
+        "The plans of a page have other statements for each database.",
+        of=(
+            "app.db.repositories.listed_runs",
+            "app.db.repositories.partition_walk",
+            "app.db.repositories.run_index",
+            "app.services.runs.runs",
+            "app.services.views.runs",
+        ),
+    ),
+]
+
+
 SORTS = ("evaluation/mean.best", "-evaluation/mean.best", "-loss/td", "loss/td.count", "-no/series")
 FILTERS = ("", "agent:dqn", "-agent:dqn env:~CART", "project:default", "agent:nothing")
 

@@ -1,6 +1,7 @@
 """The keys of runs, over more runs than whose series are looked up."""
 
 import pytest
+import pytest_asyncio
 
 from app.daemons.summariser import Summariser
 from app.domain.errors import InvalidError
@@ -12,15 +13,18 @@ from tests.support import records
 from tests.support.server_fixture import World, make_definition
 from tests.support.training import make_evaluations, train
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 
 async def list_keys(world: World, text: str = "") -> RunKeysView:
     async with world.database.read() as session:
         return await run_keys.list_keys(session, world.admin, text)
 
 
-@pytest.fixture
-async def crowd(world: World) -> World:
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def crowd(module_world: World) -> World:
     """An old run with a series of its own, then a run of each of 2,100 seeds, two with points."""
+    world = module_world
     worker = (await world.register(slots=3)).worker_id
     first = await world.submit_one_job(document=make_definition(name="old"))
     await train(world, first, (worker, 0), [records.make_points("", "loss/old", [1], [1.0])])
@@ -68,11 +72,11 @@ async def test_keys_are_complete_where_no_further_run_can_have_another_series(
     assert {"loss/ppo", "evaluation/mean"} <= set(ppo.series)
 
 
-async def test_keys_of_thresholds_are_their_names(world: World) -> None:
+async def test_keys_of_thresholds_are_their_names(module_world: World) -> None:
     for name in ("solved", "half-way"):
-        async with world.database.write() as session:
+        async with module_world.database.write() as session:
             request = ThresholdRequest(series="evaluation/mean", value=1.0)
-            await thresholds.declare(session, world.admin, "default", name, request)
-    assert (await list_keys(world)).thresholds == ("half-way", "solved")
+            await thresholds.declare(session, module_world.admin, "default", name, request)
+    assert (await list_keys(module_world)).thresholds == ("half-way", "solved")
     with pytest.raises(InvalidError, match="did you mean agent"):
-        await list_keys(world, "agnet:x")
+        await list_keys(module_world, "agnet:x")

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from sqlalchemy import select, update
 
 from app.db.clock import db_now
@@ -20,6 +21,12 @@ from tests.app.services.test_list_filters import list_runs
 from tests.support.run_pages import read_page
 from tests.support.server_fixture import World, make_definition
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+both_databases = pytest.mark.both_databases(
+    "The databases order texts, numbers and missing values in different ways.",
+    of=("app.db.repositories.filter_conditions",),
+)
+
 SERIES = ("loss/td", "evaluation/mean")
 RUN_KEYS = (
     "agent", "env", "name", "state", "seed", "env_step", "cause", "created", "started", "user",
@@ -33,10 +40,10 @@ EXPERIMENT_KEYS = (
 TIMES = {"created", "started"}
 
 
-@pytest.fixture
-async def many(world: World) -> World:
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def many(module_world: World) -> World:
     """60 runs of six experiments with few different values of each key, and some without one."""
-    chooser = random.Random(11)
+    world, chooser = module_world, random.Random(11)
     for place in range(6):
         agent = {"name": ("dqn", "ppo")[place % 2], "gamma": (0.9, 0.99, 0.999)[place // 2]}
         await world.submit(
@@ -142,6 +149,7 @@ async def test_a_key_and_a_term_of_many_runs_may_both_be_of_experiments(
         assert await list_runs(many, "agent:dqn name:~name", sort=key) == views
 
 
+@both_databases
 async def test_experiments(many: World) -> None:
     chooser = random.Random(2)
 
@@ -169,6 +177,7 @@ async def test_experiments(many: World) -> None:
         assert [view.id for view in found] == expected, order
 
 
+@both_databases
 async def test_pages_follow_each_other_while_values_change(many: World) -> None:
     """A page begins after the values of the row before it, whether or not that row has moved."""
     first = PageRequest(sort="state,-seed", limit=5)

@@ -21,15 +21,27 @@ from app.services.projects import thresholds
 from app.services.telemetry import compaction
 from palestra.contract.states import Cause, Outcome
 from palestra.contract.thresholds import ThresholdDirection, ThresholdRequest, ThresholdView
-from tests.app.services.test_list_filters import list_experiments, list_runs, name_runs
-from tests.app.services.test_list_filters import listed as listed
+from tests.app.services.test_list_filters import fill, list_experiments, list_runs, name_runs
 from tests.support import records
 from tests.support.artifact_store import AttemptWithStore
 from tests.support.server_fixture import World, make_definition
 from tests.support.training import train
 
+both_databases = pytest.mark.both_databases(
+    "Crossings are inserted or replaced by a statement of each database, under locks of rows.",
+    of=(
+        "app.db.repositories.stale_summaries",
+        "app.db.repositories.summaries",
+    ),
+)
+
 Crossings = dict[str, tuple[int, float, float]]
 AT_MOST = ThresholdDirection.AT_MOST
+
+
+@pytest.fixture
+async def listed(world: World) -> World:
+    return await fill(world)
 
 
 async def declare(
@@ -128,6 +140,7 @@ async def test_any_history_gives_the_first_crossings_of_the_points_that_count(
     assert all(one.pending_runs == 0 for one in page.items)
 
 
+@both_databases
 async def test_a_summary_that_is_computed_meanwhile_does_not_hide_a_new_threshold(
     live_run: AttemptWithStore,
 ) -> None:
@@ -192,6 +205,7 @@ async def test_a_later_threshold_needs_the_points_of_its_series_alone(
     assert (await read(live_run.database, run))["never"][0] == 100
 
 
+@both_databases
 async def test_the_same_again_changes_nothing_and_removal_removes_crossings(
     live_run: AttemptWithStore,
 ) -> None:
