@@ -21,6 +21,12 @@ from migrations.types import big_key, document, instant
 from tests.app.services.test_audit_chain import check_chain
 from tests.support import postgres
 
+pytestmark = pytest.mark.both_databases(
+    "The migration has statements for each database.", of=("app.db.migrate",)
+)
+
+
+BEFORE, AFTER = "0009", "0010"
 BEGIN = datetime(2026, 3, 1, 12, 0, 0, 123_456, tzinfo=UTC)
 ACTORS = ("user:usr_1", "token:tok_1", "token:tok_gone", "attempt:att_1", "daemon:reaper")
 OLD_AUDIT = sa.table(
@@ -47,7 +53,7 @@ def old_url(request: pytest.FixtureRequest, tmp_path: Path, worker_id: str) -> s
     else:
         server: postgres.PostgresServer = request.getfixturevalue("postgres_server")
         url = server.create_database(f"old_{worker_id}")
-    upgrade(url, "0009")
+    upgrade(url, BEFORE)
     with migrate._connection(url) as connection:
         at = _encode_time(connection, BEGIN)
         for table, columns, values in (
@@ -153,13 +159,15 @@ async def test_a_migration_that_is_killed_at_any_statement_is_applied_again(
         stop_at += 1
         statements.clear()
         try:
-            upgrade(old_url)
+            upgrade(old_url, AFTER)
         except (SimulatedKill, DatabaseStartError):
             # After the kill, Alembic's clean-up of a copied table fails.
             assert stop_at < 500
             continue
         break
     assert stop_at > 15, "every statement was reached"
+    monkeypatch.undo()
+    upgrade(old_url)
     await assert_migrated(old_url, 40)
 
 
@@ -179,8 +187,8 @@ async def test_the_migration_can_be_downgraded(old_url: str) -> None:
         connection.commit()
         configuration = build_config()
         configuration.attributes["connection"] = connection
-        command.downgrade(configuration, "0009")
-        assert read_version(connection) == "0009"
+        command.downgrade(configuration, BEFORE)
+        assert read_version(connection) == BEFORE
         kept = connection.execute(sa.select(OLD_AUDIT).order_by(OLD_AUDIT.c.id)).all()
         assert [row.object_id for row in kept] == [f"job_{i}" for i in range(40)]
         assert kept[3].data == {"reason": "Grüße 🙂", "b": 3, "a": [0.5, None, 10**20]}

@@ -1,5 +1,6 @@
 """Each migration since the version before users, projects and pools can be taken back."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,11 @@ from alembic.script import ScriptDirectory
 
 from app.db import migrate
 from tests.support.postgres import PostgresServer
+
+pytestmark = pytest.mark.both_databases(
+    "Each migration has statements for each database.", of=("app.db.migrate",)
+)
+
 
 FIRST = "0009"
 
@@ -43,16 +49,18 @@ def read_schema(url: str) -> dict[str, Any]:
     """Returns columns, keys, indexes and constraints by table, without the order of columns."""
     with migrate._connection(url) as connection:
         inspector = sa.inspect(connection)
-        return {
-            table: {
-                "columns": _sort_texts(inspector.get_columns(table)),
-                "primary key": inspector.get_pk_constraint(table)["constrained_columns"],
-                "foreign keys": _sort_texts(inspector.get_foreign_keys(table)),
-                "indexes": _sort_texts(inspector.get_indexes(table)),
-                "unique": _sort_texts(inspector.get_unique_constraints(table)),
-            }
-            for table in inspector.get_table_names()
+        parts: dict[str, Mapping[Any, Any]] = {
+            "columns": inspector.get_multi_columns(),
+            "primary key": inspector.get_multi_pk_constraint(),
+            "foreign keys": inspector.get_multi_foreign_keys(),
+            "indexes": inspector.get_multi_indexes(),
+            "unique": inspector.get_multi_unique_constraints(),
         }
+    return {
+        f"{part} of {table}": _sort_texts(content)
+        for part, tables in parts.items()
+        for (_, table), content in tables.items()
+    }
 
 
 def _sort_texts(found: Any) -> list[str]:
