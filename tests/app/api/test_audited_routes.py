@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from fastapi.routing import iter_route_contexts
 from sqlalchemy import func, select
 
@@ -19,6 +20,15 @@ from palestra.contract.names import new_id
 from tests.app.api.audited.call import AuditedCall
 from tests.app.api.audited_calls import CALLS, NOT_AUDITED
 from tests.app.api.serving import ORIGIN, AppServer, serve
+
+pytestmark = pytest.mark.both_databases(
+    "It calls every route that changes something, with the statements of each database.",
+    of=(
+        "app.db.repositories.access",
+        "app.db.upsert",
+    ),
+)
+
 
 PASSWORD = "copper-lantern-42-orchard"
 

@@ -14,7 +14,13 @@ from palestra.contract.states import Cause, Outcome
 from tests.app.api.serving import AppServer
 from tests.support.server_fixture import make_definition
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.both_databases(
+        "A key is inserted once by a statement of each database.",
+        of=("app.db.repositories.access",),
+    ),
+]
 
 NAMES = iter(range(1_000))
 SLOTS = iter(range(5, 16))

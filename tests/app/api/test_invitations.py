@@ -153,6 +153,10 @@ async def test_a_refused_redemption_leaves_the_invitation_open(
         assert (row.redeemed_at, row.redeemed_by) == (None, None)
 
 
+@pytest.mark.both_databases(
+    "Redemptions insert a user once by a statement of each database.",
+    of=("app.db.repositories.invitations",),
+)
 async def test_of_concurrent_redemptions_one_makes_a_user(shared: AppServer) -> None:
     (made,) = await invite(shared)
     answers = await asyncio.gather(

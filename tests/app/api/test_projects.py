@@ -15,6 +15,11 @@ from tests.support.server_fixture import make_definition
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+both_databases = pytest.mark.both_databases(
+    "Names and slugs are inserted once by a statement of each database.",
+    of=("app.db.repositories.projects",),
+)
+
 ALL = (Scope.READ, Scope.SUBMIT, Scope.ADMIN)
 
 
@@ -65,6 +70,7 @@ async def test_an_administrator_creates_a_project_and_maintains_it(shared: AppSe
     assert (status, refused["code"]) == (403, "missing_permission")
 
 
+@both_databases
 @pytest.mark.parametrize(
     ("body", "code", "pointer"),
     [
@@ -82,6 +88,7 @@ async def test_a_name_or_slug_that_is_taken_is_refused(
     assert "Choose another" in problem["detail"]
 
 
+@both_databases
 async def test_a_rename_to_a_taken_name_changes_nothing(shared: AppServer) -> None:
     await create(shared, "rename-a")
     await create(shared, "rename-b")

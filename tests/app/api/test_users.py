@@ -235,6 +235,7 @@ async def test_a_disabled_person_loses_access_and_the_jobs_go_on(shared: AppServ
         assert (await call(shared, "GET", who="nora")).status_code == 403
 
 
+@both_databases
 @pytest.mark.parametrize(("what", "state"), [("pause", "paused"), ("cancel", "cancelled")])
 async def test_jobs_of_a_disabled_person_are_paused_or_cancelled(
     shared: AppServer, what: str, state: str

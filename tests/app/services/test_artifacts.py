@@ -18,6 +18,11 @@ from tests.support import records
 from tests.support.artifact_store import AttemptWithStore, make_file_entry, yield_chunks
 from tests.support.server_fixture import make_token_caller
 
+both_databases = pytest.mark.both_databases(
+    "Uploads lock rows of blobs on PostgreSQL, where transactions write concurrently.",
+    of=("app.db.repositories.artifacts",),
+)
+
 
 async def test_content_is_returned_as_it_was_sent(live_run: AttemptWithStore) -> None:
     stored = await live_run.put("policy.safetensors", b"x" * 1000)
@@ -71,6 +76,7 @@ async def test_an_empty_file_can_be_stored(live_run: AttemptWithStore) -> None:
     assert (await live_run.put("empty", b"")).stored
 
 
+@both_databases
 async def test_the_same_declaration_answers_the_same_artifact_and_other_content_is_a_conflict(
     live_run: AttemptWithStore,
 ) -> None:
@@ -82,6 +88,7 @@ async def test_the_same_declaration_answers_the_same_artifact_and_other_content_
     assert (await live_run.declare("A.bin", b"two")).id != first.id
 
 
+@both_databases
 async def test_names_that_differ_only_in_unicode_form_are_one_name(
     live_run: AttemptWithStore,
 ) -> None:
@@ -102,6 +109,7 @@ async def test_stored_content_never_changes(live_run: AttemptWithStore) -> None:
     assert refusal.value.code == "already_stored"
 
 
+@both_databases
 async def test_two_parallel_uploads_store_once(live_run: AttemptWithStore) -> None:
     declared = await live_run.declare("a", b"one" * 1000)
     answers = await asyncio.gather(
@@ -280,6 +288,7 @@ async def test_an_attempt_that_only_reads_may_not_write_training_state(
     )
 
 
+@both_databases
 async def test_orphaned_and_unused_blobs_are_deleted(
     live_run: AttemptWithStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

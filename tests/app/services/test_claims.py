@@ -16,6 +16,16 @@ from palestra.contract.states import (
 )
 from tests.support.server_fixture import World
 
+pytestmark = pytest.mark.both_databases(
+    "Claims lock rows on PostgreSQL, and one waits for the other on SQLite.",
+    of=(
+        "app.db.repositories.attempts",
+        "app.db.repositories.claims",
+        "app.db.repositories.jobs",
+        "app.db.repositories.workers",
+    ),
+)
+
 
 async def claim_or_refusal(world: World, job_id: str, worker: str, slot: int) -> str:
     try:

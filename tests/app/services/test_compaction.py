@@ -28,6 +28,11 @@ from tests.app.services.telemetry_training import Training
 from tests.support import records
 from tests.support.stored_points import read_columns
 
+both_databases = pytest.mark.both_databases(
+    "Rows of a run are locked on PostgreSQL while its points are moved.",
+    of=("app.db.repositories.telemetry",),
+)
+
 SPECIAL = (-0.0, 5e-324, float(2**53 - 1), float("inf"), float("-inf"), 0.1)
 
 
@@ -74,6 +79,7 @@ async def test_points_move_to_blocks_and_read_the_same(training: Training) -> No
     assert await count(training.database, BlockRow) == 1
 
 
+@both_databases
 async def test_an_interrupted_compaction_changes_nothing(
     training: Training, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,6 +97,7 @@ async def test_an_interrupted_compaction_changes_nothing(
     assert await training.read_values("loss") == [1.0, 2.0]
 
 
+@both_databases
 async def test_two_compactions_of_the_same_points_store_them_once(
     training: Training, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,11 +3,23 @@
 import json
 from typing import Any
 
+import pytest
+
 from app.services.curves import curves
 from palestra.contract.queries import SeriesQuery, SeriesResult
 from tests.support import records
 from tests.support.artifact_store import AttemptWithStore
 from tests.support.records import Json
+
+pytestmark = pytest.mark.both_databases(
+    "Lists of curves and of blocks are parameters of other types on each database.",
+    of=(
+        "app.db.repositories.curve_queries",
+        "app.db.repositories.listed_values",
+        "app.db.repositories.queried_runs",
+    ),
+)
+
 
 WALL = 1_700_000_000.0
 

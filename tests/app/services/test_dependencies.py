@@ -19,7 +19,13 @@ from tests.support.server_fixture import World
 
 __all__ = ["dispatcher", "queue"]
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [
+    pytest.mark.asyncio,
+    pytest.mark.both_databases(
+        "The end of a job locks those that wait for it on PostgreSQL.",
+        of=("app.db.repositories.dependencies",),
+    ),
+]
 
 
 async def finish(world: World, job_id: str, outcome: Outcome = Outcome.SUCCEEDED) -> None:

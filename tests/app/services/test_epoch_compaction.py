@@ -265,6 +265,10 @@ async def test_a_round_moves_a_bounded_number_of_epochs(
     assert await read_texts(training.database, training.run_id) == expected
 
 
+@pytest.mark.both_databases(
+    "Rows of a run are locked on PostgreSQL while its epochs are moved.",
+    of=("app.db.repositories.telemetry",),
+)
 @pytest.mark.usefixtures("small_blocks")
 async def test_two_compactions_of_the_same_epochs_store_them_once(
     training: Training, monkeypatch: pytest.MonkeyPatch
@@ -364,7 +368,6 @@ async def test_epochs_are_exported_in_every_form(live_run: AttemptWithStore) -> 
 
 
 @pytest.mark.processes
-@pytest.mark.timeout(600)
 async def test_a_compaction_that_is_killed_loses_no_epoch_and_continues(
     training: Training, database_url: str
 ) -> None:

@@ -22,6 +22,10 @@ from palestra.contract.telemetry import Evaluation
 from tests.support import records
 from tests.support.artifact_store import AttemptWithStore
 
+both_databases = pytest.mark.both_databases(
+    "Records are bytes on SQLite and text on PostgreSQL.", of=("app.db.record_text",)
+)
+
 DIALECTS = [sqlite.dialect(), postgresql.dialect()]  # type: ignore[no-untyped-call]
 SPECIAL = ["NaN", "Infinity", "-Infinity", -0.0, 5e-324, 2.0**53 - 1, 0.1]
 
@@ -74,6 +78,7 @@ def test_a_record_of_a_later_version_is_refused() -> None:
         RecordText().process_result_value(b"\x02abc", DIALECTS[0])
 
 
+@both_databases
 async def test_a_record_takes_less_than_two_thirds_and_reads_the_same(
     live_run: AttemptWithStore,
 ) -> None:
@@ -97,6 +102,7 @@ async def test_a_record_takes_less_than_two_thirds_and_reads_the_same(
     ]
 
 
+@both_databases
 async def test_a_record_of_an_earlier_version_reads_as_a_compressed_one(
     live_run: AttemptWithStore,
 ) -> None:
@@ -154,6 +160,7 @@ async def test_a_step_back_is_refused_once_a_record_is_compressed(
             command.downgrade(configuration, "0036")
 
 
+@both_databases
 async def test_views_of_long_evaluations_are_not_kept(live_run: AttemptWithStore) -> None:
     run = live_run.run_id
     await live_run.send(make_evaluation(run, 1, [1.5]), make_evaluation(run, 2, [1.5] * 5_000))

@@ -60,6 +60,10 @@ async def list_series(live_run: AttemptWithStore) -> set[str]:
         }
 
 
+@pytest.mark.both_databases(
+    "The attempts of runs are listed by a parameter of another type on each database.",
+    of=("app.db.repositories.snapshots",),
+)
 async def test_each_source_is_a_series_of_its_own(live_run: AttemptWithStore) -> None:
     await live_run.send(records.make_evaluation(live_run.run_id, 50, 3.0))
     snapshot = await live_run.write_snapshot(100)

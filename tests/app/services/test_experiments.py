@@ -15,6 +15,28 @@ from palestra.contract.states import Cause, JobState, Outcome, RunState
 from palestra.contract.work_order import Failure
 from tests.support.server_fixture import World, make_definition
 
+both_databases = pytest.mark.both_databases(
+    "Rows are locked on PostgreSQL, and texts are compared and ordered in other ways.",
+    of=(
+        "app.db.repositories.experiments",
+        "app.db.repositories.filter_conditions",
+    ),
+)
+
+schema_of_both_databases = pytest.mark.both_databases(
+    "The schema has types, keys and indexes for each database.",
+    of=(
+        "app.db.migrate",
+        "app.db.models.audit",
+        "app.db.models.base",
+        "app.db.models.curves",
+        "app.db.models.events",
+        "app.db.models.jobs",
+        "app.db.models.start_estimates",
+        "app.db.models.summaries",
+    ),
+)
+
 
 async def test_a_submission_makes_an_experiment_with_a_run_and_a_job_per_seed(world: World) -> None:
     experiment, created = await world.submit(seeds=[3, 1, 2])
@@ -30,6 +52,7 @@ async def test_a_submission_makes_an_experiment_with_a_run_and_a_job_per_seed(wo
     assert [job.position for job in jobs] == [1, 2, 3]
 
 
+@both_databases
 async def test_the_same_document_gives_the_same_experiment_and_adds_missing_seeds(
     world: World,
 ) -> None:
@@ -51,6 +74,7 @@ async def test_any_change_of_the_definition_makes_another_experiment(world: Worl
     assert other.id != first.id
 
 
+@both_databases
 async def test_fifty_submissions_at_once_make_one_experiment_with_each_seed_once(
     world: World,
 ) -> None:
@@ -99,6 +123,7 @@ async def test_experiments_of_other_projects_and_unknown_ones_are_not_found(
                 await experiments.get(session, world.admin, name)
 
 
+@both_databases
 async def test_pages_list_every_experiment_once(world: World, database: Database) -> None:
     names = [f"experiment {index % 3}" for index in range(7)]
     for index, name in enumerate(names):
@@ -120,6 +145,7 @@ async def test_pages_list_every_experiment_once(world: World, database: Database
         assert keys == sorted(keys, reverse=sort.startswith("-"))
 
 
+@both_databases
 @pytest.mark.parametrize("sort", ["name", "created_at"])
 async def test_a_cursor_with_a_value_of_another_kind_is_refused(
     world: World, database: Database, sort: str
@@ -135,6 +161,7 @@ async def test_a_cursor_with_a_value_of_another_kind_is_refused(
             )
 
 
+@both_databases
 async def test_filters_take_agent_environment_text_state_and_archive(
     world: World, database: Database
 ) -> None:
@@ -166,6 +193,7 @@ async def test_filters_take_agent_environment_text_state_and_archive(
     assert await find_ids(archived=True) == {ppo.id}
 
 
+@both_databases
 async def test_an_experiment_lists_why_its_runs_failed(world: World) -> None:
     """Regression: an experiment showed how many runs failed, but no reason."""
     registered = await world.register(slots=8)
@@ -314,6 +342,7 @@ async def test_a_thousand_seeds_are_accepted(world: World) -> None:
     assert experiment.runs == {RunState.QUEUED: 1_000}
 
 
+@schema_of_both_databases
 @pytest.mark.filterwarnings("ignore:autogenerate skipping metadata-specified expression-based")
 def test_the_migrations_make_the_tables_of_the_models(database_url: str) -> None:
     from alembic.autogenerate import compare_metadata
@@ -338,10 +367,12 @@ def test_the_migrations_make_the_tables_of_the_models(database_url: str) -> None
         assert read_version(connection) == read_required_version()
 
 
+@schema_of_both_databases
 def test_upgrading_twice_changes_nothing(database_url: str) -> None:
     assert upgrade(database_url) == upgrade(database_url) == read_required_version()
 
 
+@schema_of_both_databases
 def test_a_newer_schema_is_refused(database_url: str) -> None:
     from sqlalchemy import text
 
@@ -411,6 +442,7 @@ async def test_an_experiment_has_the_warnings_of_its_submission(
     assert [one.code for one in read.warnings] == [one.code for one in submitted.warnings] != []
 
 
+@both_databases
 async def test_names_with_letters_beyond_ascii_are_found(world: World) -> None:
     """Regression: lower-casing the text alone hid them on SQLite, in their own spelling too."""
     made, _ = await world.submit(make_definition(name="\u00c9clair Noir"))

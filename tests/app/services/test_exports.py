@@ -60,6 +60,10 @@ async def test_an_export_with_formats_is_queued_listed_and_claimed(
     assert order.runs[0].formats == ("weights", "onnx")
 
 
+@pytest.mark.both_databases(
+    "Documents are text on SQLite and a type of their own on PostgreSQL.",
+    of=("app.db.models.base",),
+)
 async def test_every_document_in_a_json_column_reads_back_unchanged(
     world: World, live_run: AttemptWithStore
 ) -> None:

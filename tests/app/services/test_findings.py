@@ -16,6 +16,11 @@ from tests.support import records
 from tests.support.artifact_store import AttemptWithStore
 from tests.support.run_pages import read_page
 
+both_databases = pytest.mark.both_databases(
+    "Summaries are locked on PostgreSQL while a run is judged.",
+    of=("app.db.repositories.filter_conditions", "app.db.repositories.findings"),
+)
+
 STEPS = list(range(1_000, 21_000, 1_000))
 
 
@@ -56,6 +61,7 @@ async def list_told(live_run: AttemptWithStore) -> list[list[str]]:
         ]
 
 
+@both_databases
 async def test_findings_come_and_go_with_the_curves(live_run: AttemptWithStore) -> None:
     clock = Clock()
     judge = Judge(live_run.database, clock)
@@ -89,6 +95,7 @@ async def test_a_run_is_judged_once_in_thirty_seconds(live_run: AttemptWithStore
     assert await list_told(live_run) == [["values_above_rewards"]]
 
 
+@both_databases
 async def test_of_two_judges_the_one_with_newer_curves_is_right(
     live_run: AttemptWithStore,
 ) -> None:
@@ -102,6 +109,7 @@ async def test_of_two_judges_the_one_with_newer_curves_is_right(
     assert row.judged_version == row.version
 
 
+@both_databases
 @pytest.mark.parametrize(
     ("text", "fits"),
     [

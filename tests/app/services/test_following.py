@@ -26,6 +26,11 @@ from tests.app.services.continuous_evaluations import (
 from tests.support.artifact_store import AttemptWithStore
 from tests.support.server_fixture import World
 
+both_databases = pytest.mark.both_databases(
+    "The chosen snapshot is locked on PostgreSQL, where transactions write concurrently.",
+    of=("app.db.repositories.snapshots",),
+)
+
 
 class RecordingQueue:
     """Records the dispatch messages that it receives."""
@@ -49,6 +54,7 @@ def get_snapshot_and_training_state(answer: FollowAnswer) -> tuple[str | None, s
     return (None if answer.snapshot is None else answer.snapshot.snapshot_id, answer.training)
 
 
+@both_databases
 async def test_snapshots_are_given_newest_first_and_each_once(live_run: AttemptWithStore) -> None:
     first, second = await live_run.write_snapshot(100), await live_run.write_snapshot(200)
     one = await start_continuous_eval(live_run)
@@ -89,6 +95,7 @@ async def test_unverified_and_superseded_snapshots_are_left_out(live_run: Attemp
     assert get_snapshot_and_training_state(await request_next_snapshot(one, kept)) == (None, "live")
 
 
+@both_databases
 async def test_the_files_of_a_given_snapshot_are_kept_until_the_next_one_is_given(
     live_run: AttemptWithStore,
 ) -> None:

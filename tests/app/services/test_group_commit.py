@@ -17,6 +17,14 @@ from tests.app.services.telemetry_training import Training
 from tests.support import records
 from tests.support.records import make_delivery
 
+pytestmark = pytest.mark.both_databases(
+    "A transaction goes on after a failed statement on SQLite, but not on PostgreSQL.",
+    of=(
+        "app.db.faults",
+        "app.db.repositories.telemetry",
+    ),
+)
+
 
 @pytest.fixture
 async def intake(database: Database) -> Any:

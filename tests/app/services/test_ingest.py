@@ -31,6 +31,16 @@ from tests.support import records
 from tests.support.server_fixture import World
 from tests.support.stored_points import read_columns
 
+pytestmark = pytest.mark.both_databases(
+    "Each database combines the statements of a batch in its own way and stores other types.",
+    of=(
+        "app.db.repositories.combined_reads",
+        "app.db.repositories.combined_writes",
+        "app.db.repositories.telemetry",
+        "app.db.repositories.writers",
+    ),
+)
+
 
 async def test_every_kind_of_record_is_stored_in_its_table(training: Training) -> None:
     run = training.run_id

@@ -9,6 +9,11 @@ from app.services.events import event_log
 from palestra.contract.states import Cause, JobState, Outcome, RunState
 from tests.support.server_fixture import World
 
+both_databases = pytest.mark.both_databases(
+    "Requests lock the row of a job on PostgreSQL, where transactions write concurrently.",
+    of=("app.db.repositories.jobs",),
+)
+
 
 @pytest.fixture
 async def worker(world: World) -> str:
@@ -104,6 +109,7 @@ async def test_resume_acts_according_to_the_state_of_the_job(
         assert (await world.job(job_id)).state is state
 
 
+@both_databases
 async def test_fifty_concurrent_user_requests_leave_a_legal_state(
     world: World, worker: str
 ) -> None:
@@ -138,6 +144,7 @@ async def test_every_transition_is_in_the_audit_log_and_the_event_log(
     assert rows[-1].actor == f"attempt:{attempt}"
 
 
+@both_databases
 async def test_a_refused_change_writes_no_audit_entry_or_event(
     world: World, worker: str, database: Database
 ) -> None:

@@ -34,7 +34,11 @@ from tests.support.process_stack import REPOSITORY
 from tests.support.server_fixture import make_definition, registration
 from tests.support.waiting import PATIENCE_SECONDS
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.processes]
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.processes,
+    pytest.mark.extended,
+]
 
 RUNS = 1_000
 PREVIOUS_SCHEMA = "0009"

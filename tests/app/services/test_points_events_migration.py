@@ -10,6 +10,11 @@ import sqlalchemy as sa
 from app.db import migrate
 from tests.support import postgres
 
+pytestmark = pytest.mark.both_databases(
+    "The migration has statements for each database.", of=("app.db.migrate",)
+)
+
+
 BEFORE, AFTER = "0024", "0025"
 BLOCKS = {1: ("att_1", 1), 2: ("att_1", 1), 3: ("att_1", 1), 4: ("att_1", 7), 5: ("att_2", 1)}
 """Attempt and first record of each block, by its ID."""

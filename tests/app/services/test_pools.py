@@ -24,6 +24,11 @@ from palestra.contract.resources import CancelledJobView, JobView
 from palestra.contract.states import JobState
 from tests.support.server_fixture import ALL, World, advance_clock, make_principal
 
+both_databases = pytest.mark.both_databases(
+    "A pool is inserted once and locked by statements of each database.",
+    of=("app.db.repositories.pools",),
+)
+
 
 async def make_other_project(
     world: World, name: str = "other", *, pool: str | None = "default"
@@ -325,6 +330,7 @@ async def test_workers_of_pools_that_admit_none_of_ones_projects_do_not_exist(wo
             await workers.get(session, stranger, worker.worker_id)
 
 
+@both_databases
 async def test_a_pool_is_deleted_once_nothing_uses_it(world: World) -> None:
     await world.register(name="w2", pool="lab")
     job = await world.submit_one_job(pool="lab")
@@ -348,6 +354,7 @@ async def _delete(world: World, pool: str) -> None:
         await pools.delete(session, world.admin, pool)
 
 
+@both_databases
 async def test_names_of_pools_are_unique_and_projects_must_exist(world: World) -> None:
     request = PoolRequest(name="lab", projects=("default",))
     async with world.database.write() as session:

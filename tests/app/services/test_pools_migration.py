@@ -13,6 +13,11 @@ from app.db.migrate import build_config, upgrade
 from migrations.types import document, instant
 from tests.support import postgres
 
+pytestmark = pytest.mark.both_databases(
+    "The migration has statements for each database.", of=("app.db.migrate",)
+)
+
+
 BEFORE = "0016"
 WORKERS = sa.table(
     "workers",

@@ -43,6 +43,11 @@ from tests.support import records
 from tests.support.artifact_store import AttemptWithStore, yield_chunks
 from tests.support.server_fixture import World, advance_clock, make_definition
 
+both_databases = pytest.mark.both_databases(
+    "Removals skip locked rows on PostgreSQL, and delete between other writers on SQLite.",
+    of=("app.db.repositories.deleted_projects",),
+)
+
 DAY = 86_400
 SHARED = {
     "alembic_version", "audit", "audit_chain", "dispatcher_lease", "enrolment_tokens",
@@ -153,6 +158,7 @@ async def make_other_project(world: World) -> World:
     return theirs
 
 
+@both_databases
 async def test_everything_of_the_project_is_removed_and_nothing_else(
     live_run: AttemptWithStore, remover: ProjectRemover, world: World, database: Database
 ) -> None:
@@ -278,6 +284,7 @@ class _FragileDatabase:
             raise SimulatedKillError
 
 
+@both_databases
 async def test_a_project_cannot_be_restored_while_it_is_being_removed(
     live_run: AttemptWithStore, world: World, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -343,6 +350,7 @@ async def test_requests_during_the_removal_are_refused_with_their_own_code(
         await live_run.send(records.make_points(live_run.run_id, "loss", [2]))
 
 
+@both_databases
 async def test_an_upload_that_ends_during_the_removal_leaves_no_file(
     live_run: AttemptWithStore, world: World, database: Database
 ) -> None:

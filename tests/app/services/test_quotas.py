@@ -26,6 +26,11 @@ __all__ = ["dispatcher", "queue"]
 
 pytestmark = pytest.mark.asyncio
 
+both_databases = pytest.mark.both_databases(
+    "Quotas are locked on PostgreSQL, where transactions write concurrently.",
+    of=("app.db.repositories.quotas",),
+)
+
 
 async def limit(world: World, experiment_id: str, most: int | None, by: Any = None) -> None:
     async with world.database.write() as session:
@@ -128,6 +133,7 @@ async def test_a_submission_beyond_the_quota_of_queued_jobs_is_refused(world: Wo
         await world.submit(seeds=[6], by=world.other)
 
 
+@both_databases
 async def test_submissions_at_once_do_not_exceed_the_quota(world: World) -> None:
     await set_quota(world, each_person={"queued": 3})
 
@@ -206,6 +212,7 @@ async def test_the_time_of_live_attempts_counts_as_used(
     assert await dispatcher.tick() == 0
 
 
+@both_databases
 async def test_members_read_the_quotas_and_administrators_set_them(
     world: World, database: Database
 ) -> None:

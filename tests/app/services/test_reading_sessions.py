@@ -8,6 +8,11 @@ from app.db.engine import Database
 from app.db.models import UserRow
 from tests.support.server_fixture import World
 
+pytestmark = pytest.mark.both_databases(
+    "A reading session is a transaction of another kind on each database.", of=("app.db.engine",)
+)
+
+
 on_postgresql = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 
 

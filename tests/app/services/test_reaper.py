@@ -7,6 +7,14 @@ from app.settings import SettingsError, load_settings
 from palestra.contract.states import Cause, JobState, Outcome
 from tests.support.server_fixture import World, advance_clock
 
+both_databases = pytest.mark.both_databases(
+    "The time of the server is kept in a row that is locked on PostgreSQL.",
+    of=(
+        "app.db.clock",
+        "app.db.repositories.uptime",
+    ),
+)
+
 
 class Clock:
     """Monotonic time of this process; advances together with the database's clock."""
@@ -96,6 +104,7 @@ async def test_time_without_a_reaper_does_not_count(
     assert await run_reaper(reaper, clock, 20) == 1
 
 
+@both_databases
 async def test_time_without_a_server_does_not_count(
     world: World, reaper: Reaper, clock: Clock
 ) -> None:
@@ -130,6 +139,7 @@ def test_the_default_reclaim_time_is_two_minutes() -> None:
         load_settings({"reclaim_seconds": "50"}, environ={})
 
 
+@both_databases
 async def test_a_jump_of_the_databases_clock_loses_no_attempt(
     world: World, reaper: Reaper, clock: Clock
 ) -> None:
@@ -194,6 +204,7 @@ async def test_the_reaper_never_touches_a_finished_job(
     assert await world.job(job.id) == before
 
 
+@both_databases
 async def test_a_renewal_between_check_and_update_keeps_the_attempt(
     world: World, database: Database
 ) -> None:

@@ -29,6 +29,14 @@ from tests.support.artifact_store import AttemptWithStore
 from tests.support.server_fixture import World
 from tests.support.training import train
 
+both_databases = pytest.mark.both_databases(
+    "The databases store numbers and documents in types of their own.",
+    of=(
+        "app.db.models.base",
+        "app.db.repositories.queried_runs",
+    ),
+)
+
 SPECIAL: list[float | str] = [
     "NaN",
     "Infinity",
@@ -76,6 +84,7 @@ def to_bits(values: list[float]) -> list[bytes]:
     return [struct.pack("<d", value) for value in values]
 
 
+@both_databases
 @pytest.mark.parametrize("is_compacted", [False, True])
 async def test_every_form_restores_every_bit(
     live_run: AttemptWithStore, is_compacted: bool
@@ -232,6 +241,7 @@ def test_returns_and_lengths_of_different_records_are_paired_by_their_records() 
     assert len(found.superseded) == 3
 
 
+@both_databases
 async def test_evaluations_have_their_returns_and_metrics(live_run: AttemptWithStore) -> None:
     world, run = live_run.world, live_run.run_id
     first = records.make_evaluation(run, 10, 1.5) | {"returns": [1.0, "NaN", -0.0], "wall": 5.0}

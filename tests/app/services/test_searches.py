@@ -19,6 +19,14 @@ from app.services.views.runs import run_views
 from palestra.contract.people import UserChange
 from tests.support.server_fixture import World, make_definition
 
+pytestmark = pytest.mark.both_databases(
+    "The databases search texts in different ways.",
+    of=(
+        "app.db.engine",
+        "app.db.repositories.filter_conditions",
+    ),
+)
+
 
 async def test_a_search_takes_wildcards_of_sql_literally(world: World) -> None:
     made = {}

@@ -24,6 +24,11 @@ from palestra.contract.work_order import Adoption, Claim
 from tests.app.services.test_pools import make_other_project, submit_definition
 from tests.support.server_fixture import World, advance_clock
 
+both_databases = pytest.mark.both_databases(
+    "Claims lock the row of a worker on PostgreSQL, where transactions write concurrently.",
+    of=("app.db.repositories.workers",),
+)
+
 LIMIT = {"wall_seconds": 600, "grace_seconds": 10}
 
 
@@ -139,6 +144,7 @@ async def claim_assigned(world: World, job_id: str, worker: str, *further: int) 
         return (await claims.claim(session, world.own[worker], body, world.settings)).token
 
 
+@both_databases
 @pytest.mark.parametrize(
     ("slot", "further", "busy"),
     [(1, (), [1]), (2, (), [2]), (0, (), [0]), (1, (3,), [1]), (2, (0,), [0, 2]), (3, (2,), [2])],
@@ -243,6 +249,7 @@ async def explain(world: World, job_id: str, by: Principal | None = None) -> Job
         return await explanation.explain(session, by or world.admin, job_id)
 
 
+@both_databases
 async def test_an_attempt_that_is_being_claimed_holds_the_locks_of_all_its_slots(
     world: World,
 ) -> None:

@@ -12,6 +12,14 @@ from palestra.contract.queue import JobExplanation, StartEstimate, SubmissionPre
 from palestra.contract.states import Cause, JobState, Outcome
 from tests.support.server_fixture import World, advance_clock, make_submission
 
+both_databases = pytest.mark.both_databases(
+    "Estimates are inserted or replaced by a statement of each database.",
+    of=(
+        "app.db.upsert",
+        "app.db.repositories.start_estimates",
+    ),
+)
+
 
 @pytest.fixture
 def estimator(world: World) -> StartEstimator:
@@ -85,6 +93,7 @@ async def test_a_job_starts_after_the_rest_of_the_running_one(
     assert shown.sentence == "Would start in about 27 minutes, behind 2 jobs."
 
 
+@both_databases
 async def test_the_first_estimate_is_compared_with_the_start(
     world: World, estimator: StartEstimator
 ) -> None:
@@ -155,6 +164,7 @@ async def test_a_paused_job_goes_on_where_it_stopped(
     assert 20 < wait < 250
 
 
+@both_databases
 async def test_estimates_are_forgotten_a_month_after_the_start(
     world: World, estimator: StartEstimator
 ) -> None:

@@ -27,6 +27,18 @@ from tests.app.services.test_dispatcher import RecordingQueue, dispatcher, queue
 from tests.support.queue_steps import as_member, explain, move_to_project, run_for
 from tests.support.server_fixture import World, advance_clock
 
+pytestmark = pytest.mark.both_databases(
+    "The queue is read by statements that differ by database.",
+    of=(
+        "app.db.upsert",
+        "app.db.repositories.pool_reads",
+        "app.db.repositories.pools",
+        "app.db.repositories.queue_groups",
+        "app.db.repositories.start_order",
+    ),
+)
+
+
 __all__ = ["dispatcher", "queue"]
 
 INTERACTIVE = {"priority_class": "interactive", "limits": {"wall_seconds": 600}}

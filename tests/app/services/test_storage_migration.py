@@ -10,6 +10,11 @@ from alembic import command
 from app.db import migrate
 from tests.support import postgres
 
+pytestmark = pytest.mark.both_databases(
+    "The migration has statements for each database.", of=("app.db.migrate",)
+)
+
+
 BEFORE, AFTER = "0017", "0018"
 PROJECTS = {"prj_1": (3, 2**40), "prj_2": (7,), "prj_3": ()}
 """Sizes of the blobs of each project."""

@@ -17,6 +17,16 @@ from tests.support.artifact_store import AttemptWithStore
 from tests.support.server_fixture import World, make_supervised_definition
 from tests.support.training import train
 
+pytestmark = pytest.mark.both_databases(
+    "Summaries are inserted or replaced by a statement of each database, under locks of rows.",
+    of=(
+        "app.db.upsert",
+        "app.db.repositories.stale_summaries",
+        "app.db.repositories.summaries",
+    ),
+)
+
+
 Found = dict[str, tuple[float | None, float | None, float | None, int]]
 
 

@@ -19,6 +19,15 @@ from tests.support import records
 from tests.support.artifact_store import AttemptWithStore, make_file_entry
 from tests.support.records import Json, make_delivery
 
+pytestmark = pytest.mark.both_databases(
+    "Each database refuses other values, with errors of its own.",
+    of=(
+        "app.db.faults",
+        "app.db.repositories.telemetry",
+    ),
+)
+
+
 FILE = make_file_entry("weights", b"1234")
 
 

@@ -28,6 +28,10 @@ from tests.app.services.test_project_removal import delete
 from tests.support.queue_steps import run_for
 from tests.support.server_fixture import World, advance_clock
 
+both_databases = pytest.mark.both_databases(
+    "Usage is added up by a statement of each database.", of=("app.db.repositories.usage",)
+)
+
 DAY = 86_400.0
 JOBS = 24
 
@@ -123,7 +127,6 @@ async def run_job(world: World, seen: Recorder, seed: int, workers: list[str]) -
         advance_clock(700)
 
 
-@pytest.mark.timeout(400)
 async def test_thirty_days_with_retries_failovers_and_deletions_equal_a_rebuild(
     world: World, database: Database, tmp_path: Path
 ) -> None:
@@ -160,6 +163,7 @@ async def check(database: Database, seen: Recorder) -> None:
     assert account.weighted_seconds == pytest.approx(rebuilt, rel=1e-9)
 
 
+@both_databases
 async def test_the_ledger_books_intervals_and_the_account_is_their_sum(world: World) -> None:
     worker = (await world.register(slots=2)).worker_id
     job = await world.submit_one_job()
@@ -174,6 +178,7 @@ async def test_the_ledger_books_intervals_and_the_account_is_their_sum(world: Wo
     assert usage.decayed_seconds(account.weighted_seconds, present) == pytest.approx(90, abs=2)
 
 
+@both_databases
 async def test_what_the_infrastructure_lost_is_charged_to_nobody(world: World) -> None:
     worker = (await world.register(slots=1)).worker_id
     job = await world.submit_one_job()

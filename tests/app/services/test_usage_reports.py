@@ -19,6 +19,11 @@ from palestra.contract.usage import UsageBucketSize, UsageKey, UsageQuery, Usage
 from tests.app.services.test_pools import make_other_project, submit_definition
 from tests.support.server_fixture import World, advance_clock
 
+both_databases = pytest.mark.both_databases(
+    "Times are numbers on SQLite, and intervals are computed by functions of each database.",
+    of=("app.db.repositories.usage_reports",),
+)
+
 MONDAY = datetime(2026, 3, 2, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
@@ -68,6 +73,7 @@ def seconds(found: UsageReport, key: str) -> dict[str | None, tuple[float, float
     return {getattr(one, key): (one.used_seconds, one.lost_seconds) for one in found.groups}
 
 
+@both_databases
 async def test_usage_is_grouped_by_each_key(world: World) -> None:
     await book(world, MONDAY, HOUR)
     await book(world, MONDAY, HOUR, user_id=world.other.user_id, devices=2, is_gpu=True)
@@ -95,6 +101,7 @@ async def test_usage_is_grouped_by_each_key(world: World) -> None:
     }
 
 
+@both_databases
 async def test_an_interval_is_divided_among_the_days_that_it_overlaps(world: World) -> None:
     await book(world, MONDAY + timedelta(hours=18), timedelta(hours=36), devices=2)
     await book(world, MONDAY + timedelta(hours=1), HOUR)
@@ -115,6 +122,7 @@ async def test_an_interval_is_divided_among_the_days_that_it_overlaps(world: Wor
     assert [one.used_seconds for one in inner.groups[0].buckets] == [7_200.0, 7_200.0, 3_600.0]
 
 
+@both_databases
 async def test_each_sum_equals_the_sum_over_the_entries(world: World) -> None:
     lengths = [timedelta(minutes=7 * number, microseconds=number) for number in range(1, 60)]
     for number, length in enumerate(lengths):
@@ -158,6 +166,7 @@ async def test_a_member_reads_nothing_of_other_projects(world: World) -> None:
     assert seconds(everybody, "project") == {"default": (3_600.0, 0.0), "other": (900.0, 0.0)}
 
 
+@both_databases
 async def test_filters_keep_what_they_name(world: World) -> None:
     await book(world, MONDAY, HOUR)
     await book(world, MONDAY, HOUR, user_id=world.other.user_id, experiment_id="e-2", pool="lab")

@@ -15,6 +15,11 @@ from palestra.contract.states import JobState
 from palestra.contract.work_order import Claim
 from tests.support.server_fixture import World, advance_clock
 
+both_databases = pytest.mark.both_databases(
+    "A worker's name is inserted once and its row locked by statements of each database.",
+    of=("app.db.repositories.workers",),
+)
+
 NUMBER, OTHER = "1" * 64, "2" * 64
 
 
@@ -49,6 +54,7 @@ async def test_enrolment_gives_a_secret_once_and_keeps_its_hash(world: World) ->
     assert (again.worker_id, again.secret) == (answer.worker_id, None)
 
 
+@both_databases
 async def test_a_repeated_enrolment_gets_the_same_answer(world: World) -> None:
     first = await world.register(enrolment=NUMBER)
     assert await world.register(by=world.machine, enrolment=NUMBER) == first
@@ -57,6 +63,7 @@ async def test_a_repeated_enrolment_gets_the_same_answer(world: World) -> None:
     assert other.secret != first.secret
 
 
+@both_databases
 @pytest.mark.parametrize("host", ["host-1", "host-2"])
 async def test_the_name_of_a_live_worker_is_refused_whatever_host_is_claimed(
     world: World, host: str

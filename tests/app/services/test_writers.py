@@ -21,6 +21,15 @@ from tests.support.artifact_store import AttemptWithStore, make_file_entry
 from tests.support.server_fixture import World
 from tests.support.stored_points import read_columns
 
+pytestmark = pytest.mark.both_databases(
+    "Rows are locked on PostgreSQL, where transactions write concurrently.",
+    of=(
+        "app.db.repositories.attempts",
+        "app.db.repositories.writers",
+    ),
+)
+
+
 EVALUATION_SLOT = 5
 
 
