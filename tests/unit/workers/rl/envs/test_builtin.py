@@ -1,7 +1,5 @@
 """The two test environments that are part of Palestra."""
 
-import subprocess
-import sys
 from typing import Any
 
 import gymnasium as gym
@@ -36,19 +34,6 @@ def _record_episode(spec: EnvDefinition) -> Any:
     shown += [vector.advance(np.array([index % 4, 1]))[0].copy() for index in range(8)]
     vector.close()
     return np.stack(shown)
-
-
-def test_the_environments_can_be_made_by_their_module() -> None:
-    code = (
-        "import gymnasium; print(gymnasium.make('workers.envs.own:palestra/BitFlip-v0', "
-        "bits=5).action_space.n)"
-    )
-    assert (
-        subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
-        ).stdout.strip()
-        == "5"
-    )
 
 
 def test_bits_are_flipped_until_the_goal_is_reached() -> None:

@@ -71,8 +71,16 @@ def test_the_same_seed_begins_the_same_episode(vectorization: str) -> None:
     vector.close()
 
 
-@pytest.mark.parametrize("vectorization", ["sync", "async"])
-@pytest.mark.parametrize("name", ["CartPole-v1", "Pendulum-v1", "OddSelfSaving-v0"])
+@pytest.mark.parametrize(
+    ("name", "vectorization"),
+    [
+        ("CartPole-v1", "sync"),
+        ("Pendulum-v1", "sync"),
+        ("Pendulum-v1", "async"),
+        ("OddSelfSaving-v0", "sync"),
+        ("OddSelfSaving-v0", "async"),
+    ],
+)
 def test_a_running_episode_is_restored(name: str, vectorization: str) -> None:
     made = make_spec(name, num_envs=2, vectorization=vectorization)
     vector, other = make_vector(made), make_vector(made)
