@@ -2,10 +2,9 @@
 
 import csv
 import errno
+import multiprocessing
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +107,7 @@ def train_until_killed(kind: str, outdir: Path, at: int) -> None:
 def test_kill_and_resume_change_nothing(tmp_path: Path, kind: str) -> None:
     whole = Learner()
     expected = read_outcome(tmp_path / "whole", whole, train(kind, tmp_path / "whole", whole))
-    for at in (26, 30, 40, 49, 51, 63, 76, 80, 101, 119):
+    for at in (26, 40, 49, 63, 80, 119):
         outdir, agent = tmp_path / str(at), Learner(seed=99)
         train_until_killed(kind, outdir, at)
         assert read_outcome(outdir, agent, train(kind, outdir, agent, resume="latest")) == expected
@@ -232,43 +231,35 @@ def test_files_of_a_killed_writer_are_repaired(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_an_unfinished_snapshot_of_a_live_writer_is_kept(tmp_path: Path) -> None:
     """A training begins in a directory in which another process is writing a snapshot.
 
     Unfinished snapshots of killed writers are deleted.
     """
-    script = """
-import sys, time
-from pathlib import Path
-from tests.unit.workers.entrypoints.functional.test_resume import Learner, SeededEpisodesEnv
-from workers.entrypoints.functional import train_agent
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
 
-class SlowLearner(Learner):
-    def save(self, dirname):
-        Path(dirname, "begun").touch()
-        print(dirname, flush=True)
-        sys.stdin.readline()
-        super().save(dirname)
+    class WaitingLearner(Learner):
+        def save(self, dirname: str) -> None:
+            Path(dirname, "begun").touch()
+            theirs.send(dirname)
+            theirs.recv()
+            super().save(dirname)
 
-train_agent(SlowLearner(), SeededEpisodesEnv(), 5, sys.argv[1], seed=3)
-"""
-    with subprocess.Popen(
-        [sys.executable, "-c", script, str(tmp_path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as writer:
-        assert writer.stdin is not None
-        assert writer.stdout is not None
-        temporary = Path(writer.stdout.readline().strip())
-        dead = tmp_path / "5_finish.0123abcd.tmp"
-        dead.mkdir()
-        train_agent(Learner(), SeededEpisodesEnv(), 5, tmp_path, resume="latest", seed=4)
-        assert not dead.exists()
-        assert (temporary / "begun").exists()
-        writer.stdin.write("go on\n")
-        writer.stdin.flush()
-        assert writer.wait(PATIENCE_SECONDS) == 0
+    arguments = (WaitingLearner(), SeededEpisodesEnv(), 5, tmp_path)
+    writer = context.Process(target=train_agent, args=arguments, kwargs={"seed": 3})
+    writer.start()
+    assert ours.poll(PATIENCE_SECONDS), "the writer saves"
+    temporary = Path(ours.recv())
+    dead = tmp_path / "5_finish.0123abcd.tmp"
+    dead.mkdir()
+    train_agent(Learner(), SeededEpisodesEnv(), 5, tmp_path, resume="latest", seed=4)
+    assert not dead.exists()
+    assert (temporary / "begun").exists()
+    ours.send("go on")
+    writer.join(PATIENCE_SECONDS)
+    assert writer.exitcode == 0
     assert read_manifest(tmp_path / "5_finish").seed == 3
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"5_finish"}
 
