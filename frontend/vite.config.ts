@@ -26,6 +26,15 @@ export default defineConfig(({ mode }) => ({
     setupFiles: ["tests/setup.ts"],
     include: ["tests/**/*.test.{ts,tsx}"],
     css: false,
-    testTimeout: 40_000,
+    // All files of a worker share its modules and its DOM, which cost more than most tests;
+    // tests/setup.ts resets both after each test.
+    isolate: false,
+    // By default one core is left to the process that transforms, which has little to do.
+    maxWorkers: "100%",
+    restoreMocks: true,
+    unstubGlobals: true,
+    // The patience of a busy machine; a test that passes does not wait for it.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
   },
 }));

@@ -48,7 +48,6 @@ function open(path: string): void {
 
 beforeEach(() => {
   urls.length = 0;
-  window.localStorage.clear();
 });
 
 describe("audit log", () => {

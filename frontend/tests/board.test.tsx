@@ -199,7 +199,6 @@ describe("the store of panels", () => {
     expect(ask).toHaveBeenCalledTimes(2);
     expect(ask.mock.calls[1]?.[0]).toMatchObject({ start: 5, end: 30 });
     store.close();
-    vi.useRealTimers();
   });
 
   it("goes on without a series that the server refuses, and halves what is too large", async () => {
@@ -220,6 +219,5 @@ describe("the store of panels", () => {
       expect(store.state(name).curves?.series).toHaveLength(1);
     expect(store.state("loss/gone")).toMatchObject({ error: null, curves: { grid: [] } });
     store.close();
-    vi.useRealTimers();
   });
 });

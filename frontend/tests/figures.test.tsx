@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { MantineProvider } from "@mantine/core";
 import { render, screen, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { band, findValue, trace } from "@/charts/LineFigure";
 import { chooseTicks, findRange } from "@/charts/scale";
 import { buildCsv } from "@/lib/csv";
@@ -111,14 +111,15 @@ describe("Figure", () => {
 
   beforeEach(() => {
     saved.length = 0;
-    URL.createObjectURL = (blob) => {
+    vi.spyOn(URL, "createObjectURL").mockImplementation((blob) => {
       last = blob as Blob;
       return "blob:x";
-    };
-    URL.revokeObjectURL = () => undefined;
-    HTMLAnchorElement.prototype.click = function (this: HTMLAnchorElement) {
+    });
+    vi.spyOn(HTMLAnchorElement.prototype, "click").mockImplementation(function (
+      this: HTMLAnchorElement,
+    ) {
       if (last !== null) saved.push({ name: this.download, blob: last });
-    };
+    });
   });
 
   const show = () =>

@@ -1,5 +1,5 @@
-import { cleanup, fireEvent, render, screen } from "@testing-library/react";
-import { afterEach, expect, it, vi } from "vitest";
+import { fireEvent, render, screen } from "@testing-library/react";
+import { expect, it, vi } from "vitest";
 import { FindingsPanel } from "@/features/run/FindingsPanel";
 import type { Finding } from "@/lib/findings";
 import { HealthMark } from "@/ui/HealthMark";
@@ -22,8 +22,6 @@ const NO_EPISODE = finding({
   sentence: "No episode finished in 20000 env_steps.",
   series: "",
 });
-
-afterEach(cleanup);
 
 it("marks a run with its number of findings, and names them", () => {
   render(<HealthMark findings={[finding({}), FELL]} />);

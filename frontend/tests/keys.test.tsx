@@ -31,7 +31,6 @@ function List() {
 
 beforeEach(() => {
   open.mockClear();
-  Element.prototype.scrollIntoView = () => undefined;
   stop = listenToKeys();
 });
 afterEach(() => stop());

@@ -72,7 +72,6 @@ function open(path: string, preview: object | { code: string; detail: string }):
 }
 
 beforeEach(() => {
-  window.localStorage.clear();
   redeemed.length = 0;
   known = false;
   hasPasswords = true;

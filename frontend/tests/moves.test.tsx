@@ -68,7 +68,7 @@ function stream(body: string): Response {
 
 /** Sends an event once the page follows moves: each new subscription opens the stream anew. */
 async function tell(event: object): Promise<void> {
-  await waitFor(() => expect(send).not.toBeNull(), { timeout: 5000 });
+  await waitFor(() => expect(send).not.toBeNull());
   send?.(event);
 }
 
@@ -109,7 +109,6 @@ beforeEach(() => {
   send = null;
   refusal = null;
   sent.length = 0;
-  window.localStorage.clear();
   vi.stubGlobal("fetch", serve);
 });
 

@@ -1,6 +1,6 @@
 import { render, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { App } from "@/app/App";
 
 type Answer = { status?: number; body: unknown };
@@ -97,11 +97,8 @@ const OF_HOME: Routes = {
 };
 
 beforeEach(() => {
-  window.localStorage.clear();
   calls.length = 0;
-  vi.stubGlobal("scrollTo", () => undefined);
 });
-afterEach(() => void vi.restoreAllMocks());
 
 describe("login", () => {
   const options = (password: boolean) => ({ body: { password } });
@@ -209,6 +206,10 @@ function redeemed(): unknown[] {
 
 describe("Line 15.24: failed queries are repeated automatically after an outage", () => {
   const page = { body: { items: [], next_cursor: null } };
+  /** Lets more time pass than lies between two tries. */
+  const passTime = () => vi.advanceTimersByTimeAsync(10_000);
+
+  beforeEach(() => void vi.useFakeTimers({ shouldAdvanceTime: true }));
 
   it.each([
     ["the server cannot be reached", () => Promise.reject(new TypeError("Failed to fetch"))],
@@ -224,6 +225,7 @@ describe("Line 15.24: failed queries are repeated automatically after an outage"
     });
     open("/experiments");
     expect(await screen.findByText(/The request is repeated automatically/)).toBeVisible();
+    await passTime();
     expect(await screen.findByText("No experiments yet")).toBeVisible();
     expect(asked).toBe(3);
   });
@@ -241,6 +243,7 @@ describe("Line 15.24: failed queries are repeated automatically after an outage"
     });
     open("/experiments");
     expect(await screen.findByText(/The request is repeated automatically/)).toBeVisible();
+    await passTime();
     expect(await screen.findByText("No experiments yet")).toBeVisible();
   });
 
@@ -255,7 +258,7 @@ describe("Line 15.24: failed queries are repeated automatically after an outage"
     });
     open("/experiments");
     expect(await screen.findByText("No such order.")).toBeVisible();
-    await new Promise((resolve) => setTimeout(resolve, 1200));
+    await passTime();
     expect(asked).toBe(1);
   });
 });

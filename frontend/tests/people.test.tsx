@@ -92,7 +92,6 @@ function open(path: string, granted = ["server.users"]): void {
 const changes = () => sent.filter((one) => !one.startsWith("GET"));
 
 beforeEach(() => {
-  window.localStorage.clear();
   sent.length = 0;
   refusal = null;
   invitations = [INVITED];

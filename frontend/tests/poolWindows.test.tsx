@@ -1,4 +1,4 @@
-import { render, screen, within } from "@testing-library/react";
+import { render, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, it, vi } from "vitest";
 import { App } from "@/app/App";
@@ -75,13 +75,13 @@ it("lists, plans and cancels the windows of a pool", async () => {
   await userEvent.type(form.getByLabelText(/^To/), "2026-12-02T10:00");
   await userEvent.type(form.getByLabelText(/^Reason/), "new drivers");
   await userEvent.click(form.getByRole("button", { name: "Plan" }));
-  await vi.waitFor(() => expect(sent).toHaveLength(1));
+  await waitFor(() => expect(sent).toHaveLength(1));
   expect(sent[0]).toMatchObject({
     method: "POST",
     body: { kind: "maintenance", workers: [], project: null, user: null, reason: "new drivers" },
   });
   await userEvent.click(within(table).getByRole("button", { name: "Cancel…" }));
   await userEvent.click(await screen.findByRole("button", { name: "Cancel the window" }));
-  await vi.waitFor(() => expect(sent).toHaveLength(2));
+  await waitFor(() => expect(sent).toHaveLength(2));
   expect(sent[1]?.url).toContain("/pools/lab/windows/win_1");
 });

@@ -3,6 +3,7 @@ import userEvent from "@testing-library/user-event";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { App } from "@/app/App";
 import { formatHours, parseHours } from "@/lib/hours";
+import { HEARTBEAT_MS } from "@/live/useLiveQueue";
 
 const sent: string[] = [];
 let refusal: object | null = null;
@@ -122,7 +123,6 @@ beforeEach(() => {
   workers = [worker("rack3-a")];
   tokens = [];
   jobs = [];
-  window.localStorage.clear();
 });
 
 describe("the list of pools", () => {
@@ -264,11 +264,13 @@ describe("a pool", () => {
   });
 
   it("keeps a worker's menu open while the list is polled", async () => {
+    vi.useFakeTimers({ shouldAdvanceTime: true });
     workers = [worker("a"), worker("b")];
     open("/admin/pools/gpu");
     await userEvent.click(await screen.findByRole("button", { name: "Actions on a" }));
     const item = await screen.findByRole("menuitem", { name: /^Drain/ });
     workers = [worker("a", { state: "draining", version: "0.2.0" }), worker("b")];
+    await vi.advanceTimersByTimeAsync(HEARTBEAT_MS);
     expect(await screen.findByText("0.2.0")).toBeInTheDocument();
     expect(item).toHaveTextContent("End draining");
     expect(item).toBeVisible();

@@ -1,10 +1,11 @@
 import { type QueryClient, QueryObserver } from "@tanstack/react-query";
-import { afterEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { makeQueryClient, repeatAfterOutages } from "@/app/queryClient";
 import type { LiveStream, StreamState } from "@/live/stream";
 
 const queryKey: readonly unknown[] = ["list"];
 const client: QueryClient = makeQueryClient();
+beforeEach(() => void vi.useFakeTimers());
 afterEach(() => client.clear());
 
 /** A list that changes on the server; its answers are sent when a test says so. */
@@ -20,7 +21,7 @@ function makeServer() {
     },
     async answer() {
       for (const send of waiting.splice(0)) send();
-      await new Promise((resolve) => setTimeout(resolve, 5));
+      await vi.advanceTimersByTimeAsync(5);
     },
   };
   return server;
@@ -57,7 +58,7 @@ it("shows answers that come slower than events", async () => {
     server.value = value;
     refresh();
     refresh();
-    await new Promise((resolve) => setTimeout(resolve, 2));
+    await vi.advanceTimersByTimeAsync(2);
   }
   expect(server.reads).toBe(2);
   await server.answer();
@@ -96,6 +97,7 @@ it("repeats reads that were under way when the connection was lost", async () =>
   tell();
   status = "live";
   tell();
-  await expect.poll(() => page.getCurrentResult().data).toBe("after the outage");
+  await vi.advanceTimersByTimeAsync(5);
+  expect(page.getCurrentResult().data).toBe("after the outage");
   stop();
 });

@@ -1,10 +1,10 @@
 /** What the queue page sends for its actions, and what undoing them sends. */
 import { MantineProvider } from "@mantine/core";
-import { Notifications, notifications } from "@mantine/notifications";
+import { Notifications } from "@mantine/notifications";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { render, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { Job } from "@/api/types";
 import { buildOwnOrder } from "@/features/queue/ownOrder";
 import { invertChange, useQueueActions } from "@/features/queue/useQueueActions";
@@ -37,6 +37,8 @@ const acted = (done: string[], more: object = {}) => ({
 });
 
 beforeEach(() => {
+  // What may be undone for some seconds may be so for as long as a busy machine takes.
+  vi.useFakeTimers({ shouldAdvanceTime: true });
   mockServer();
   render(
     <MantineProvider env="test">
@@ -47,8 +49,6 @@ beforeEach(() => {
     </MantineProvider>,
   );
 });
-
-afterEach(() => notifications.clean());
 
 const undo = async () => userEvent.click(await screen.findByRole("button", { name: "Undo" }));
 
@@ -106,6 +106,7 @@ describe("an action on the queue page", () => {
     actions.end("pause", 2, { project: null, selection: { jobs: ["job_a"] } });
     await screen.findByText(/^2 jobs will be paused in \d s$/);
     await undo();
+    await vi.advanceTimersByTimeAsync(60_000);
     expect(sent).toEqual([]);
   });
 

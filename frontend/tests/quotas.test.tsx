@@ -1,13 +1,10 @@
 import { screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { QuotaDialog } from "@/features/pools/QuotaDialog";
 import { answers, mockServer, sent, show } from "./runFixtures";
 
-beforeEach(() => {
-  mockServer();
-  Element.prototype.scrollIntoView = vi.fn();
-});
+beforeEach(mockServer);
 
 const none = { queued: null, running: null, device_hours: null };
 const used = { queued: 3, running: 2, device_hours: 1.25 };

@@ -1,6 +1,6 @@
 /** Requests that the server refuses because they are too many (429). */
 import { QueryObserver } from "@tanstack/react-query";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { archive } from "@/api/actions";
 import { ApiError, get } from "@/api/client";
 import { querySeries, runQuery } from "@/api/queries";
@@ -30,7 +30,6 @@ beforeEach(() => {
   asked.mockClear();
   vi.stubGlobal("fetch", asked);
 });
-afterEach(() => void vi.useRealTimers());
 
 describe("a request that reads", () => {
   it.each([

@@ -3,7 +3,7 @@ import { Notifications } from "@mantine/notifications";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { render, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { Evaluation, Experiment, Job, Run, RunDetail } from "@/api/types";
 import { Actions } from "@/features/experiment/Actions";
 import { mergeEvaluations } from "@/features/run/mergeEvaluations";
@@ -50,7 +50,6 @@ beforeEach(() => {
     return Promise.resolve(new Response(JSON.stringify(body), { status: 201 }));
   });
 });
-afterEach(() => void vi.restoreAllMocks());
 
 describe("a pack", () => {
   const packed = job({ run_ids: ["run_1", "run_2", "run_3"] });
@@ -186,6 +185,8 @@ describe("Line 15.24: archiving", () => {
   const menu = () => userEvent.click(screen.getByRole("button", { name: "More actions" }));
 
   it("can be undone at once", async () => {
+    // At once is as long as a busy machine takes.
+    vi.useFakeTimers({ shouldAdvanceTime: true });
     show(
       <>
         <Notifications />

@@ -6,7 +6,7 @@ import { MantineProvider } from "@mantine/core";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { render, screen } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { listMeasures } from "@/api/definition";
 import type { ExperimentDetail, Run, SeriesResult } from "@/api/types";
 import { EvaluationPanel } from "@/features/experiment/EvaluationPanel";
@@ -48,8 +48,6 @@ const RESULT = {
     },
   ],
 } as unknown as SeriesResult;
-
-afterEach(() => void vi.restoreAllMocks());
 
 describe("the number of seeds", () => {
   it("is marked on the chart where it changes, and noted for every point", () => {

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { Subscription, ToTab } from "@/live/connectionTypes";
 import { LogTail } from "@/live/logTail";
 import { PortServer } from "@/live/portServer";
@@ -81,7 +81,6 @@ function scope(after: number | null, run = "r") {
 }
 
 beforeEach(() => void vi.useFakeTimers());
-afterEach(() => void vi.useRealTimers());
 
 describe("live stream", () => {
   it("follows from the cursor, resumes after a break, and delivers no event twice", async () => {
@@ -320,6 +319,5 @@ describe("log tail", () => {
     tail.append({ run_id: "r", lines: [line(6)], next_after: 6, complete: true });
     await settle();
     expect(numbers()).toEqual([1, 2, 3, 4, 5, 6]);
-    vi.unstubAllGlobals();
   });
 });

@@ -1,5 +1,5 @@
 /** The submission form's logic: fields of the schema, YAML both ways, places of faults, seeds. */
-import { beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { ApiError } from "@/api/client";
 import { dropDraft, keepDraft, readDraft } from "@/features/submit/draft";
 import { describePlace, findFault, listFaults } from "@/features/submit/faults";
@@ -287,8 +287,6 @@ describe("typed values", () => {
 });
 
 describe("the draft", () => {
-  beforeEach(() => window.sessionStorage.clear());
-
   it("is kept per project and beginning until it is dropped", () => {
     keepDraft("lab", "new", { text: "a: 1", origin: "a: 0" });
     expect(readDraft("lab", "new")).toEqual({ text: "a: 1", origin: "a: 0" });
