@@ -230,6 +230,25 @@ describe("Line 15.24: failed queries are repeated automatically after an outage"
     expect(asked).toBe(3);
   });
 
+  it("repeats the query of Home at once where the user asks for it", async () => {
+    let [isThere, asked] = [false, 0];
+    serve({
+      "GET /session": { body: SESSION },
+      "GET /account/overview": () => {
+        asked += 1;
+        return isThere ? OVERVIEW : Promise.reject(new TypeError("Failed to fetch"));
+      },
+    });
+    open("/");
+    expect(await screen.findByText(/cannot be reached/)).toBeVisible();
+    await passTime();
+    isThere = true;
+    const before = asked;
+    await userEvent.click(screen.getByRole("button", { name: "Try now" }));
+    expect(asked).toBe(before + 1);
+    expect(await screen.findByRole("table", { name: "Your projects" })).toBeVisible();
+  });
+
   it("repeats the query of the session, without which no page is shown", async () => {
     let asked = 0;
     serve({

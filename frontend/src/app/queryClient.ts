@@ -2,13 +2,12 @@ import {
   type InvalidateOptions,
   type InvalidateQueryFilters,
   MutationCache,
-  type Query,
   QueryCache,
   QueryClient,
 } from "@tanstack/react-query";
 import { ApiError } from "@/api/client";
 import { keys } from "@/api/queries";
-import { computeRetryDelay, isTransient } from "@/lib/outage";
+import { computeRetryDelay, isTransient, repeatUnanswered } from "@/lib/outage";
 import type { LiveStream } from "@/live/stream";
 
 /**
@@ -75,14 +74,6 @@ export function repeatAfterOutages(client: QueryClient, stream: LiveStream): () 
     if (state === "reconnecting") lost = true;
     if (state !== "live" || !lost) return;
     lost = false;
-    const repeated = new Set(client.getQueryCache().findAll().filter(isUnanswered));
-    const which = { predicate: (query: Query) => repeated.has(query) };
-    void client
-      .cancelQueries(which)
-      .then(() => client.refetchQueries({ ...which, type: "active" }));
+    void repeatUnanswered(client);
   });
-}
-
-function isUnanswered({ state }: Query): boolean {
-  return state.status === "error" || state.fetchStatus === "fetching";
 }

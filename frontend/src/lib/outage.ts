@@ -1,4 +1,5 @@
 /** Transient failures, after which a request is repeated until it succeeds. */
+import type { Query, QueryClient } from "@tanstack/react-query";
 
 const FIRST_DELAY = 500;
 const LONGEST_DELAY = 5_000;
@@ -42,6 +43,21 @@ export function readRetryAfter(headers: Headers): number | null {
   if (!text) return null;
   const seconds = /^\d+$/.test(text) ? Number(text) : (Date.parse(text) - Date.now()) / 1_000;
   return Number.isNaN(seconds) ? null : Math.max(0, seconds);
+}
+
+/**
+ * Repeats at once the queries that failed, wait for their next try, or are under way and may never
+ * be answered. `refetch` leaves a query without data waiting.
+ */
+export async function repeatUnanswered(client: QueryClient): Promise<void> {
+  const unanswered = new Set(client.getQueryCache().findAll().filter(isUnanswered));
+  const which = { predicate: (query: Query) => unanswered.has(query) };
+  await client.cancelQueries(which);
+  void client.refetchQueries({ ...which, type: "active" });
+}
+
+function isUnanswered({ state }: Query): boolean {
+  return state.status === "error" || state.fetchStatus === "fetching";
 }
 
 interface FailedQuery<Problem> {

@@ -1,5 +1,6 @@
 import { Button } from "@mantine/core";
-import { isTransient } from "@/lib/outage";
+import { useQueryClient } from "@tanstack/react-query";
+import { isTransient, repeatUnanswered } from "@/lib/outage";
 import classes from "./EmptyState.module.css";
 import { IconRefresh } from "./icons";
 import { Message } from "./Message";
@@ -21,6 +22,7 @@ export function Failure({
   retry?: () => void;
   small?: boolean;
 }) {
+  const client = useQueryClient();
   return (
     <div className={small ? classes.small : classes.empty} role="alert">
       <strong className={classes.title}>
@@ -44,7 +46,11 @@ export function Failure({
         </p>
       )}
       {retry && (
-        <Button variant="default" leftSection={<IconRefresh size={14} />} onClick={retry}>
+        <Button
+          variant="default"
+          leftSection={<IconRefresh size={14} />}
+          onClick={() => void repeatUnanswered(client).then(retry)}
+        >
           {isTransient(error) ? "Try now" : "Try again"}
         </Button>
       )}
