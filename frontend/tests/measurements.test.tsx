@@ -39,20 +39,14 @@ describe("a score", () => {
     expect([unnamed, uncounted]).toHaveLength(2);
   });
 
-  it("of an experiment with one run has no spread in the list", () => {
-    const latest_evaluation = {
-      runs: 1,
-      metric: null,
-      mean: 401.9,
-      stdev: null,
-      min: 401.9,
-      max: 401.9,
-    };
+  it.each([
+    [1, null, "401.9n = 1 run"],
+    [3, 12.1, "402 ± 12 sdn = 3 runs"],
+  ])("of an experiment with %d runs has the spread %s in the list", (runs, stdev, text) => {
+    const latest_evaluation = { runs, stdev, metric: null, mean: 401.9, min: 380, max: 410 };
+    const failures: Experiment["failures"] = [];
     const cell = experimentColumns("light").find((column) => column.id === "score")?.cell;
-    const text = shown(
-      cell?.({ latest_evaluation, failures: [] as Experiment["failures"] } as Experiment),
-    ).textContent;
-    expect(text).toBe("401.9n = 1 run");
+    expect(shown(cell?.({ latest_evaluation, failures } as Experiment)).textContent).toBe(text);
   });
 
   it.each([

@@ -366,10 +366,17 @@ describe("projects", () => {
       "GET /runs/run_7": { body: { id: "run_7", project: "beta" } },
     });
 
-  it("begins at Home, and shows no switcher of a single project", async () => {
+  it("begins at Home with three steps, and shows no switcher of a single project", async () => {
     serve({ "GET /session": { body: SESSION }, "GET /projects/default/experiments": empty });
     open("/");
     expect(await screen.findByText("From here to your first curve")).toBeVisible();
+    const steps = screen.getAllByRole("heading", { level: 3 }).map((step) => step.textContent);
+    expect(steps).toEqual(["A worker is there", "Make an experiment", "Watch the curve"]);
+    expect(screen.getByRole("link", { name: "New experiment" })).toHaveAttribute(
+      "href",
+      "/p/default/new",
+    );
+    expect(screen.queryByText("Your running runs")).toBeNull();
     expect(window.location.pathname).toBe("/");
     expect(screen.queryByRole("button", { name: "Project" })).toBeNull();
     expect(screen.getByRole("link", { name: /Home/ })).toBeVisible();
@@ -413,12 +420,12 @@ describe("projects", () => {
     expect(calls.some((call) => call.url.includes("/projects/gamma"))).toBe(false);
   });
 
-  it("explains an account without projects", async () => {
+  it.each(["/", "/experiments"])("explains an account without projects at %s", async (path) => {
     serve({
       "GET /session": { body: { ...SESSION, project: "", projects: [] } },
       "GET /experiments": empty,
     });
-    open("/experiments");
+    open(path);
     expect(await screen.findByText("You are a member of no project yet")).toBeVisible();
   });
 });

@@ -41,6 +41,7 @@ const VIEW = {
   updated_at: "2026-11-01T10:00:00Z",
   problems: [],
 };
+const FAULT = "at character 1: is no field of this list; did you mean agent?";
 const STATE = {
   filter: "agent:dqn",
   sort: "-evaluation/mean.best",
@@ -72,6 +73,10 @@ function answer(url: URL, init: RequestInit): [number, object] {
     return [201, { ...VIEW, id: "viw_2", state: STATE, usable_state: STATE }];
   }
   asked.push(url);
+  if (url.searchParams.get("filter")?.startsWith("agnet")) {
+    const errors = [{ pointer: "query/filter", code: "unknown_filter_field", message: FAULT }];
+    return [422, { code: "unknown_filter_field", detail: FAULT, position: 0, errors }];
+  }
   if (path === "/views/viw_2")
     return [200, { ...VIEW, id: "viw_2", state: STATE, usable_state: STATE }];
   if (path === "/views/viw_1")
@@ -251,6 +256,18 @@ describe("the table of runs", () => {
     expect(screen.getByText(/palestra submit/)).toBeInTheDocument();
   });
 
+  it("says where a filter cannot be read, until it is corrected", async () => {
+    open("/p/lab/runs?show=table");
+    await table();
+    const filter = screen.getByLabelText("Filter", { selector: "input" });
+    await userEvent.type(filter, "agnet:dqn");
+    expect(await screen.findByText(FAULT)).toBeVisible();
+    await userEvent.clear(filter);
+    await userEvent.type(filter, "agent:dqn");
+    await waitFor(() => expect(screen.queryByText(FAULT)).toBeNull());
+    expect(within(await table()).getAllByRole("row")).toHaveLength(3);
+  });
+
   it("names the request where it fails", async () => {
     broken = true;
     open("/p/lab/runs?show=table");
@@ -394,6 +411,17 @@ describe("actions on many runs", () => {
     await vi.advanceTimersByTimeAsync(60_000);
     const selection = { filter: "agent:dqn" };
     expect(sent.map(({ body }) => body)).toEqual([{ action: "cancel", selection, dry_run: true }]);
+  });
+
+  it("are done some seconds later, unless that is called off", async () => {
+    const dialog = await choose("Cancel");
+    await userEvent.type(within(dialog).getByRole("textbox"), "2");
+    await userEvent.click(await within(dialog).findByRole("button", { name: "Cancel 2 runs" }));
+    await screen.findByText(/2 runs will be cancelled/);
+    expect(sent).toHaveLength(1);
+    await vi.advanceTimersByTimeAsync(60_000);
+    const selection = { filter: "agent:dqn" };
+    expect(sent[1]?.body).toMatchObject({ action: "cancel", selection, dry_run: false });
   });
 
   it("resume at once, which pausing the same runs undoes", async () => {
