@@ -17,6 +17,7 @@ from tests.acceptance.estimator_kit import (
     set_fake_clock,
 )
 from tests.support.process_stack import find_free_port
+from tests.support.waiting import PATIENCE_SECONDS
 from workers.estimators.basic_hooks import GlobalStepWaiterHook
 
 
@@ -78,7 +79,8 @@ def test_R12_delay_workers_by_global_step(tmp_path: Path) -> None:
 
 
 _WORKER = """
-import sys, time
+import sys
+from pathlib import Path
 from tests.acceptance.estimator_kit import *
 from tests.acceptance.estimator_models import *
 from workers.entrypoints.experiment_parts import schedules
@@ -88,11 +90,14 @@ schedules.DELAY_STEPS = 40
 port, kind, task, directory = sys.argv[1:]
 cluster = {"ps": [f"127.0.0.1:{port}"], "worker": ["127.0.0.1:1", "127.0.0.1:2"]}
 config = dict(cluster=cluster, master=f"127.0.0.1:{port}", task_type=kind, task_id=int(task))
+updates = Path(directory).with_name("updates")
 class Say(TracingHook):
     def after_run(self, run_context, run_values):
-        time.sleep(0.02)
-        if run_values.has_learned and not self.steps:
-            print("first", time.time(), flush=True)
+        if run_values.has_learned:
+            with updates.open("a") as file:
+                file.write("x")
+            if not self.learned:
+                print("first", updates.stat().st_size, flush=True)
         super().after_run(run_context, run_values)
 def make(output):
     agent = make_agent(output, **config)
@@ -104,9 +109,9 @@ def make(output):
         delay_workers_by_global_step=True,
     )
     return RLExperiment(agent, ScriptedEnv(), **options)
-print("begin", time.time(), flush=True)
+print("begin", flush=True)
 run_experiment(make, directory)
-print("end", time.time(), flush=True)
+print("end", flush=True)
 """
 
 
@@ -134,26 +139,28 @@ def test_R12_delay_by_the_global_step_of_real_processes(tmp_path: Path) -> None:
         return started[-1]
 
     try:
-        server, second, first = start("ps", 0), start("worker", 1), start("worker", 0)
-        said = {
-            name: _read_times(process) for name, process in (("first", first), ("second", second))
-        }
+        server, second = start("ps", 0), start("worker", 1)
+        assert second.stdout is not None
+        while second.stdout.readline() != "begin\n":
+            assert second.poll() is None
+        first = start("worker", 0)
+        updates = [_count_updates_at_first(process) for process in (first, second)]
         assert (first.returncode, second.returncode) == (0, 0)
-        # Worker 1 waits for int(40 ln 2) = 27 updates, of which worker 0 makes one every 20 ms.
-        assert said["second"]["first"] - said["first"]["first"] >= 27 * 0.02 * 0.9
+        # Worker 1 waits for int(40 ln 2) = 27 updates of worker 0, which starts after it.
+        assert updates[0] == 1
+        assert updates[1] >= 27
         assert server.poll() is None, "the server blocks until it is stopped"
         server.send_signal(signal.SIGTERM)
-        assert server.wait(30) == 0
-        assert "end" in _read_times(server)
+        output, _ = server.communicate(timeout=PATIENCE_SECONDS)
+        assert (server.returncode, output.splitlines()[-1]) == (0, "end")
     finally:
         for process in started:
             process.kill()
             process.wait()
 
 
-def _read_times(process: "subprocess.Popen[str]") -> dict[str, float]:
-    output, _ = process.communicate(timeout=100)
-    words = [line.split() for line in output.splitlines()]
-    return {
-        line[0]: float(line[1]) for line in words if line and line[0] in {"begin", "first", "end"}
-    }
+def _count_updates_at_first(process: "subprocess.Popen[str]") -> int:
+    """Returns how many updates all workers had made at the first one of a worker that has ended."""
+    output, _ = process.communicate(timeout=PATIENCE_SECONDS)
+    (line,) = [line for line in output.splitlines() if line.startswith("first ")]
+    return int(line.removeprefix("first "))

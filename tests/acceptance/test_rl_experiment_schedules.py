@@ -330,16 +330,21 @@ def test_R27_run_std_server(tmp_path: Path) -> None:
         return servers[-1]
 
     set_fake_clock(made, CallLog(), make_server=make_and_record_server)
-    thread = threading.Thread(target=made.run_std_server)
+    events: list[str] = []
+
+    def serve() -> None:
+        made.run_std_server()
+        events.append("returned")
+
+    thread = threading.Thread(target=serve)
     thread.start()
     counter = made.context.make_counter(RunConfig(**config))
     assert counter.add(3) == 3
     assert made.context.make_counter(RunConfig(**config)).read() == 3
-    thread.join(0.3)
-    assert thread.is_alive(), "it blocks"
+    events.append("stopped")
     servers[0].stop()
-    thread.join(10)
-    assert not thread.is_alive()
+    thread.join()
+    assert events == ["stopped", "returned"], "it blocks"
 
 
 def test_R28_test(tmp_path: Path) -> None:

@@ -118,7 +118,6 @@ def test_the_command_finds_the_data_directory_in_a_parent_directory(
                 env=environment,
                 capture_output=True,
                 text=True,
-                timeout=60,
                 check=False,
             )
             assert (done.returncode, done.stderr) == (0, "")
@@ -331,7 +330,6 @@ def test_audit_verify_finds_the_data_directory_in_a_parent_directory(
             env={**make_bare_environment(), "PYTHONPATH": str(REPOSITORY)},
             capture_output=True,
             text=True,
-            timeout=60,
             check=False,
         )
         answer = json.loads(done.stdout)

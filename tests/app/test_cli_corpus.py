@@ -21,7 +21,7 @@ import yaml
 
 from tests.support.postgres import PostgresServer
 from tests.support.process_stack import make_bare_environment
-from tests.support.waiting import wait_for
+from tests.support.waiting import PATIENCE_SECONDS, wait_for
 
 pytestmark = pytest.mark.processes
 
@@ -106,7 +106,6 @@ def run_process(
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
     )
     return CommandResult(done.returncode, done.stdout, done.stderr)
 
@@ -195,18 +194,17 @@ def test_a_second_server_on_one_sqlite_file_names_the_first(directory: Path) -> 
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
         )
         assert second.returncode == 1
         assert f"is already open by pid {first.pid}" in second.stderr
     finally:
         first.terminate()
-        assert first.wait(60) == 0
+        assert first.wait(PATIENCE_SECONDS) == 0
         first.communicate()
     third = start(directory, "--port", str(free_port()))
     wait_until_ready(third)
     third.terminate()
-    third.communicate(timeout=120)
+    third.communicate(timeout=PATIENCE_SECONDS)
     assert third.returncode == 0
 
 
@@ -217,7 +215,7 @@ def test_ctrl_c_ends_the_server_with_130(directory: Path, presses: int) -> None:
     wait_until_ready(process)
     for _ in range(presses):
         process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=120)
+    _, errors = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 130
     assert "Traceback" not in errors
 
@@ -234,7 +232,6 @@ def test_a_newer_schema_is_refused(directory: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
     )
     assert done.returncode == 1
     assert "newer schema 9999" in done.stderr
@@ -251,7 +248,6 @@ def test_a_read_only_file_is_refused(directory: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
     )
     assert done.returncode == 1
     assert "read-only" in done.stderr
@@ -268,7 +264,6 @@ def test_the_error_of_a_wrong_password_does_not_contain_it(
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
     )
     assert done.returncode == 1
     assert "the database cannot be used" in done.stderr

@@ -73,7 +73,7 @@ class Target:
         """Returns the OpenAPI document that the server serves."""
         headers = {"Authorization": f"Bearer {self.token}"}
         found: dict[str, Any] = (
-            httpx.get(f"{self.url}/api/v1/openapi.json", headers=headers, verify=False, timeout=60)
+            httpx.get(f"{self.url}/api/v1/openapi.json", headers=headers, timeout=PATIENCE_SECONDS)
             .raise_for_status()
             .json()
         )
@@ -98,7 +98,7 @@ def target(tmp_path_factory: pytest.TempPathFactory, migrated_sqlite: Path) -> I
             yield Target(url, token, enrolment, directory)
         finally:
             server.terminate()
-            server.communicate(timeout=60)
+            server.communicate(timeout=PATIENCE_SECONDS)
 
 
 def _make_tokens(directory: Path) -> tuple[str, str]:
@@ -126,7 +126,8 @@ def _claim(target: Target, name: str) -> dict[str, tuple[str, str]]:
 
     def post(path: str, secret: str, body: Any) -> Any:
         headers = {"Authorization": f"Bearer {secret}"}
-        answer = httpx.post(f"{target.url}/api/v1{path}", json=body, headers=headers, timeout=60)
+        url = f"{target.url}/api/v1{path}"
+        answer = httpx.post(url, json=body, headers=headers, timeout=PATIENCE_SECONDS)
         assert answer.is_success, answer.text
         return answer.json()
 
@@ -138,9 +139,8 @@ def _claim(target: Target, name: str) -> dict[str, tuple[str, str]]:
     project = "/projects/default"
     made = post(f"{project}/experiments", target.token, {"definition": own})
     headers = {"Authorization": f"Bearer {target.token}"}
-    jobs = httpx.get(
-        f"{target.url}/api/v1{project}/jobs?experiment={made['id']}", headers=headers, timeout=60
-    ).json()
+    listing = f"{target.url}/api/v1{project}/jobs?experiment={made['id']}"
+    jobs = httpx.get(listing, headers=headers, timeout=PATIENCE_SECONDS).json()
     claim = {
         "job_id": jobs["items"][0]["id"],
         "expected_attempt": 1,

@@ -107,7 +107,6 @@ def lint(directory: Path) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=280,
     )
 
 

@@ -156,7 +156,6 @@ def test_the_commands_are_accepted_by_the_command_line(
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
         cwd=REPOSITORY,
     ).stdout
     for option in (part for part in rest if part.startswith("--")):

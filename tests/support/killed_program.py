@@ -8,7 +8,7 @@ import subprocess
 import time
 from collections.abc import AsyncIterator, Sequence
 
-MOST_SECONDS = 120.0
+from tests.support.waiting import PATIENCE_SECONDS
 
 
 async def kill_repeatedly(
@@ -29,6 +29,6 @@ async def kill_repeatedly(
             if run < kills:
                 time.sleep(chance.uniform(0, longest))
                 os.kill(process.pid, signal.SIGKILL)
-            await asyncio.to_thread(process.wait, MOST_SECONDS)
+            await asyncio.to_thread(process.wait, PATIENCE_SECONDS)
         yield
     assert process.returncode == 0

@@ -2,11 +2,12 @@
 
 import os
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import psutil
+
+from tests.support.waiting import PATIENCE_SECONDS, wait_for
 
 
 def check_end_with_parent(
@@ -25,13 +26,11 @@ def check_end_with_parent(
             parent(lambda pids: _tell(ready, pids))
         finally:
             os._exit(1)
-    deadline = time.monotonic() + 60
-    while not (ready.exists() and ready.read_text().endswith("\n")) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_for(lambda: ready.exists() and ready.read_text().endswith("\n"), "the subprocesses run")
     processes = [psutil.Process(int(one)) for one in ready.read_text().split()]
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    gone, alive = psutil.wait_procs(processes, timeout=60)
+    gone, alive = psutil.wait_procs(processes, timeout=PATIENCE_SECONDS)
     assert (len(gone), alive) == (count, [])
 
 

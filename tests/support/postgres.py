@@ -13,7 +13,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ import psycopg
 from psycopg import sql
 
 from app.db.migrate import upgrade
+from tests.support.waiting import wait_for
 
 ROOT_VARIABLE = "PALESTRA_TEST_POSTGRES_ROOT"
 USER = "palestra"
@@ -103,7 +103,7 @@ def stop(root: Path) -> None:
         pid = int(pid_file.read_text().splitlines()[0])
         # At once: nobody reads the files again, so none has to be complete.
         os.kill(pid, signal.SIGQUIT)
-        _wait_until_gone(pid, 20)
+        wait_for(lambda: _is_gone(pid), "PostgreSQL ends")
     shutil.rmtree(root, ignore_errors=True)
 
 
@@ -164,12 +164,10 @@ def _start(root: Path) -> None:
     )
 
 
-def _wait_until_gone(pid: int, seconds: float) -> None:
-    end = time.monotonic() + seconds
-    while Path(f"/proc/{pid}").exists() and time.monotonic() < end:
-        with suppress(ChildProcessError):
-            os.waitpid(pid, os.WNOHANG)
-        time.sleep(0.02)
+def _is_gone(pid: int) -> bool:
+    with suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
+    return not Path(f"/proc/{pid}").exists()
 
 
 def _run(user: str | None, command: list[str | Path]) -> None:

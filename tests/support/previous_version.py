@@ -30,7 +30,7 @@ def write_previous_version(directory: Path, *further: str) -> Path:
     """
     command = ["git", "-C", str(REPOSITORY), "archive", "--format=tar", PREVIOUS, "--"]
     command += [*_PACKAGES, *further]
-    done = subprocess.run(command, capture_output=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode != 0:
         reason = done.stderr.decode(errors="replace").strip()
         message = (
@@ -64,7 +64,6 @@ def fill_database(tree: Path, url: str, directory: Path, runs: int) -> dict[str,
         check=False,
         cwd=tree,
         env={**os.environ, "PYTHONPATH": str(tree)},
-        timeout=600,
     )
     assert done.returncode == 0, done.stderr.decode(errors="replace")
     facts: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

@@ -36,6 +36,6 @@ def test_a_forked_process_shares_no_connection() -> None:
 
     child = context.Process(target=answer)
     child.start()
-    child.join(60)
+    child.join()
     assert answers.get() == (False, False, True), "the parent's connection is left alone"
     assert kept.get("one") is inherited

@@ -134,6 +134,11 @@ class Trainer:
         write_atomically(self.directory.report, report.model_dump_json().encode())
 
 
+def hang() -> None:
+    while True:
+        signal.pause()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--attempt-dir", type=Path)
@@ -177,8 +182,7 @@ def main() -> None:
             ctypes.string_at(0)
         case "hang":
             trainer.advance()
-            while True:
-                signal.pause()
+            hang()
         case "memory":
             hoard = bytearray(300 * 1024 * 1024)
             hoard[::4096] = b"x" * len(hoard[::4096])
