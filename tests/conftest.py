@@ -26,6 +26,10 @@ from tests.support.work_trees import tree as tree
 
 pytest_plugins = ["tests.support.durations"]
 
+# As in a trainer, and set before torch is imported. Two threads in each of several processes on two
+# processors wait in loops for each other, which takes ten times as long.
+os.environ["OMP_NUM_THREADS"] = "1"
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Sets the directory of this run's PostgreSQL before xdist starts its workers.
@@ -33,9 +37,6 @@ def pytest_configure(config: pytest.Config) -> None:
     All xdist workers share it.
     """
     os.environ["PALESTRA_WORKER_COMPILE"] = "eager"
-    # As in a trainer. Two threads for each of several processes on two processors wait in loops for
-    # each other, which takes ten times as long.
-    os.environ["OMP_NUM_THREADS"] = "1"
     # A shell starts background commands with SIGINT ignored, and the processes of tests inherit it.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
