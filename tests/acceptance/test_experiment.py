@@ -182,7 +182,7 @@ def test_E4_train_steps_after_a_kill_at_any_update(tmp_path: Path) -> None:
             ).train()
 
         straight = run("straight")
-        for kill in (1, 2, 3, 5, 7, 11, 14, 19, 24, 29):
+        for kill in (1, 2, 7, 14, 19, 29):
             with pytest.raises(SimulatedKill):
                 run(f"kill{kill}", kill, train_hooks=[KillHook(kill)])
             assert (

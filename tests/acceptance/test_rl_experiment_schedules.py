@@ -238,18 +238,18 @@ def test_R25_continuous_train_and_evaluate(tmp_path: Path) -> None:
     recorded = CallLog()
     strategy = ExportStrategy("one", lambda model, path, checkpoint, result: checkpoint.name)
     options = {
-        "train_steps": 250,
-        "train_steps_per_iteration": 100,
+        "train_steps": 50,
+        "train_steps_per_iteration": 20,
         "export_strategies": strategy,
         "eval_steps": 1,
     }
     result, exports = make_rl_experiment(
         tmp_path, recorded, **options
     ).continuous_train_and_evaluate()
-    assert [call["steps"] for call in recorded.get_calls("train")] == [100, 100, 50]
-    assert [row["global_step"] for row in read_results(tmp_path, "one_pass")] == [100, 200, 250]
+    assert [call["steps"] for call in recorded.get_calls("train")] == [20, 20, 10]
+    assert [row["global_step"] for row in read_results(tmp_path, "one_pass")] == [20, 40, 50]
     assert result is not None
-    assert (result["global_step"], exports) == (250, ["ckpt-250"])
+    assert (result["global_step"], exports) == (50, ["ckpt-50"])
     recorded = CallLog()
     again, _ = make_rl_experiment(tmp_path, recorded, **options).continuous_train_and_eval()
     assert recorded.calls == [], "nothing is left to do"

@@ -148,7 +148,7 @@ def compare(ours: Path, theirs: Path) -> None:
 
 @pytest.mark.parametrize(
     "case",
-    draw_cases(40, during_episode=(False, True, False), eval_steps=(None, None, None, 9)),
+    draw_cases(20, during_episode=(False, True, False), eval_steps=(None, None, None, 9)),
     ids=str,
 )
 def test_a_serial_training_equals_that_of_pfrl(tmp_path: Path, case: Case) -> None:
@@ -164,7 +164,7 @@ def test_a_serial_training_equals_that_of_pfrl(tmp_path: Path, case: Case) -> No
 
 
 @pytest.mark.parametrize(
-    "case", draw_cases(40, num_envs=(1, 2, 3, 4), eval_steps=(None, None, None, 9)), ids=str
+    "case", draw_cases(20, num_envs=(1, 2, 3, 4), eval_steps=(None, None, None, 9)), ids=str
 )
 def test_a_batch_training_equals_that_of_pfrl(tmp_path: Path, case: Case) -> None:
     theirs, their_calls = train_batch(
