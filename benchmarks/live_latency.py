@@ -15,8 +15,8 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 from benchmarks._report import describe_machine, show
+from tests.e2e.chromium import CHROMIUM, QUIET
 from tests.e2e.run_history import make_cartpole_definition
-from tests.e2e.test_browser import CHROMIUM, QUIET
 from tests.support.process_stack import Stack
 
 TAIL = """

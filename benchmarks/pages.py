@@ -35,7 +35,7 @@ from benchmarks._report import describe_machine, show
 from benchmarks._streams import senders
 from benchmarks._streams.content import Training
 from palestra.contract.states import Cause, Outcome
-from tests.e2e.test_browser import CHROMIUM, QUIET
+from tests.e2e.chromium import CHROMIUM, QUIET
 from tests.support.process_stack import Stack
 from tests.support.records import make_delivery, make_points
 from tests.support.server_fixture import World, make_definition, make_world

@@ -1,57 +1,124 @@
-"""Fixtures that start real processes, for tests that kill them."""
+"""The stack, the site and the browser that the tests of an xdist worker share.
+
+A test that needs processes uses `stack`, which gives it a project of its own. A module that tests
+pages adds a project to `shared_site`.
+"""
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 import psutil
 import pytest
-from playwright import async_api, sync_api
+import pytest_asyncio
+from playwright import async_api
+from playwright.async_api import Browser, async_playwright
 
 from palestra.cli.embedded.child_processes import find_marked
+from tests.e2e.chromium import CHROMIUM, QUIET
+from tests.e2e.dashboard_site import DashboardSite, open_site
 from tests.e2e.palestra_up import UpProcess
-from tests.support.process_stack import Stack
+from tests.support.distributions import install
+from tests.support.process_stack import REPOSITORY, Stack
+from tests.support.waiting import PATIENCE_SECONDS
 
-pytestmark = pytest.mark.processes
+QUICK = {"PALESTRA_RENEW_SECONDS": "0.5", "PALESTRA_HEARTBEAT_SECONDS": "0.5"}
+"""Settings with which a request to an attempt or a worker reaches it soon."""
 
-# Five tests share two cores: how soon a page shows something is measured by benchmarks.pages.
-for _api in (sync_api, async_api):
-    _api.expect.set_options(timeout=60_000)
+async_api.expect.set_options(timeout=1_000 * PATIENCE_SECONDS)
+
+
+@contextmanager
+def make_short_directory() -> Iterator[Path]:
+    """Makes a directory whose path is short, because it may contain sockets."""
+    directory = Path(tempfile.mkdtemp(prefix="plr-", dir="/tmp"))
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def shared_stack(migrated_sqlite: Path) -> Iterator[Stack]:
+    """The stack of this xdist worker; a test that uses it directly sees what others left.
+
+    Its worker has the distribution `tiny-agents` and the environment `SlowPole-v0` in `site`.
+    """
+    with make_short_directory() as directory:
+        site = install(directory / "site")
+        shutil.copy(REPOSITORY / "tests" / "support" / "slow_pole.py", site)
+        worker = {"PYTHONPATH": str(site)}
+        stack = Stack(directory, settings=QUICK, worker=worker, template=migrated_sqlite)
+        stack.worker_options = ["--import", "slow_pole"]
+        with stack:
+            yield stack
+
+
+_PROJECT_NUMBERS = count(1)
+
+
+@contextmanager
+def make_own_project(shared_stack: Stack) -> Iterator[Stack]:
+    """Yields a stack with a project of its own, whose jobs end with the block.
+
+    Processes that were killed or stopped are started again, and further workers are ended.
+    """
+    shared_stack.start_ended_processes()
+    stack = shared_stack.add_project(f"test-{next(_PROJECT_NUMBERS)}")
+    try:
+        yield stack
+    finally:
+        (stack.directory / "brake").unlink(missing_ok=True)
+        stack.start_ended_processes()
+        stack.end_jobs()
+        for name in stack.processes.keys() - {"broker", "server", "worker"}:
+            stack.kill(name)
+            del stack.processes[name]
 
 
 @pytest.fixture
-def stack() -> Iterator[Stack]:
-    """A separate stack of processes for each test, since tests kill them.
-
-    Its path is short because it may contain sockets.
-    """
-    directory = Path(tempfile.mkdtemp(prefix="plr-", dir="/tmp"))
-    try:
-        with Stack(directory) as running:
-            yield running
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+def stack(shared_stack: Stack) -> Iterator[Stack]:
+    """The shared stack with a project of this test alone."""
+    with make_own_project(shared_stack) as stack:
+        yield stack
 
 
-@pytest.fixture(scope="module")
-def shared_stack() -> Iterator[Stack]:
-    """A stack for the tests of a module that kill none of its processes."""
-    directory = Path(tempfile.mkdtemp(prefix="plr-", dir="/tmp"))
-    try:
-        with Stack(directory) as running:
-            yield running
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+@pytest_asyncio.fixture(loop_scope="session", scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    """The Chromium of this xdist worker; each test opens contexts of its own."""
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        yield browser
+        await browser.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def close_pages(browser: Browser) -> AsyncIterator[None]:
+    """Closes the pages of a test; otherwise they would render during the next one."""
+    yield
+    for context in browser.contexts:
+        await context.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session", scope="session")
+async def shared_site(
+    browser: Browser, migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[DashboardSite]:
+    """The server of this xdist worker for modules of pages, each of which adds a project to it."""
+    directory = tmp_path_factory.mktemp("site")
+    async with open_site(browser, migrated_sqlite, directory) as site:
+        yield site
 
 
 @pytest.fixture
 def directory() -> Iterator[Path]:
-    made = Path(tempfile.mkdtemp(prefix="plr-", dir="/tmp"))
-    yield made
-    for pid in find_marked(made / ".palestra"):
-        psutil.Process(pid).kill()
-    shutil.rmtree(made, ignore_errors=True)
+    with make_short_directory() as made:
+        yield made
+        for pid in find_marked(made / ".palestra"):
+            psutil.Process(pid).kill()
 
 
 @pytest.fixture

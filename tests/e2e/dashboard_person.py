@@ -1,8 +1,10 @@
-"""A person who uses the dashboard in a browser of their own."""
+"""A person who uses the dashboard in a browser context of their own."""
 
 from dataclasses import dataclass
 
-from playwright.sync_api import Browser, Page, expect
+from playwright.async_api import Browser, Page, expect
+
+from tests.e2e.dashboard_site import open_page
 
 REQUEST = """
 async ([method, path]) => {
@@ -21,85 +23,83 @@ class DashboardPerson:
     page: Page
 
     @classmethod
-    def open(cls, browser: Browser, url: str, link: str) -> "DashboardPerson":
+    async def open(cls, browser: Browser, url: str, link: str) -> "DashboardPerson":
         """Opens a one-time link in a new context."""
-        context = browser.new_context(base_url=url, viewport={"width": 1440, "height": 900})
-        context.set_default_timeout(60_000)
-        page = context.new_page()
-        page.goto(link)
+        page = await open_page(browser, url)
+        await page.goto(link)
         return cls(page)
 
-    def request(self, path: str, method: str = "GET") -> tuple[int, str]:
+    async def request(self, path: str, method: str = "GET") -> tuple[int, str]:
         """Returns status and text of a request below `/api/v1` with this browser's login."""
-        status, text = self.page.evaluate(REQUEST, [method, path])
+        status, text = await self.page.evaluate(REQUEST, [method, path])
         return status, text
 
-    def get_cookie_header(self) -> dict[str, str]:
+    async def get_cookie_header(self) -> dict[str, str]:
         """Returns the header that holds the login, for requests beside the browser."""
-        pairs = (f"{one['name']}={one['value']}" for one in self.page.context.cookies())
+        cookies = await self.page.context.cookies()
+        pairs = (f"{cookie['name']}={cookie['value']}" for cookie in cookies)
         return {"Cookie": "; ".join(pairs)}
 
-    def join(self, user: str, password: str) -> None:
+    async def join(self, user: str, password: str) -> None:
         """Redeems the invitation that is open; the person chooses login name and password."""
-        self.page.get_by_label("Login name").fill(user)
-        self.page.locator("input[name=new-password]").fill(password)
-        self.page.get_by_role("button", name="Join", exact=True).click()
+        await self.page.get_by_label("Login name").fill(user)
+        await self.page.locator("input[name=new-password]").fill(password)
+        await self.page.get_by_role("button", name="Join", exact=True).click()
 
-    def make_project(self, name: str, slug: str) -> None:
+    async def make_project(self, name: str, slug: str) -> None:
         """Makes a project, as an administrator."""
         page = self.page
-        page.goto("/admin/projects")
-        page.get_by_role("button", name="New project").click()
-        page.get_by_label("Name", exact=False).first.fill(name)
-        page.get_by_role("button", name="Create", exact=True).click()
-        page.wait_for_url(f"**/p/{slug}/members")
+        await page.goto("/admin/projects")
+        await page.get_by_role("button", name="New project").click()
+        await page.get_by_label("Name", exact=False).first.fill(name)
+        await page.get_by_role("button", name="Create", exact=True).click()
+        await page.wait_for_url(f"**/p/{slug}/members")
 
-    def invite(self, display_name: str, project: str, role: str) -> str:
+    async def invite(self, display_name: str, project: str, role: str) -> str:
         """Invites a person to a project, as an administrator; returns the one-time link."""
         page = self.page
-        page.goto("/admin/invitations?invite=true")
-        page.get_by_label("Display name").fill(display_name)
-        page.get_by_placeholder("No project").click()
-        page.get_by_role("option", name=project).click()
-        page.locator("input[aria-label='Role in project 1']").click()
-        page.get_by_role("option", name=f"{role}: ").click()
-        page.get_by_role("button", name="Make the link").click()
-        link = page.get_by_title(f"Link of {display_name}").inner_text()
-        page.get_by_role("button", name="Done").click()
+        await page.goto("/admin/invitations?invite=true")
+        await page.get_by_label("Display name").fill(display_name)
+        await page.get_by_placeholder("No project").click()
+        await page.get_by_role("option", name=project).click()
+        await page.locator("input[aria-label='Role in project 1']").click()
+        await page.get_by_role("option", name=f"{role}: ").click()
+        await page.get_by_role("button", name="Make the link").click()
+        link = await page.get_by_title(f"Link of {display_name}").inner_text()
+        await page.get_by_role("button", name="Done").click()
         return link
 
-    def make_token(self, name: str) -> str:
+    async def make_token(self, name: str) -> str:
         """Makes a token on the page of the account; returns its secret."""
         page = self.page
-        page.goto("/account")
-        page.get_by_role("button", name="New token").click()
-        page.get_by_placeholder("laptop").fill(name)
-        page.get_by_role("button", name="Create", exact=True).click()
-        secret = page.get_by_title("Secret", exact=True).inner_text()
-        page.get_by_role("button", name="I have copied it").click()
+        await page.goto("/account")
+        await page.get_by_role("button", name="New token").click()
+        await page.get_by_placeholder("laptop").fill(name)
+        await page.get_by_role("button", name="Create", exact=True).click()
+        secret = await page.get_by_title("Secret", exact=True).inner_text()
+        await page.get_by_role("button", name="I have copied it").click()
         return secret
 
-    def act_on_run(self, address: str, verb: str, state: str) -> None:
+    async def act_on_run(self, address: str, verb: str, state: str) -> None:
         """Clicks on an action of the page of a run and waits until the run has the given state."""
         if not self.page.url.endswith(address):
-            self.page.goto(address)
-        self.page.get_by_role("button", name=verb, exact=True).click()
-        badge = self.page.locator(f"h1 [data-state={state}]")
-        expect(badge).to_be_visible()
+            await self.page.goto(address)
+        await self.page.get_by_role("button", name=verb, exact=True).click()
+        await expect(self.page.locator(f"h1 [data-state={state}]")).to_be_visible()
 
-    def disable(self, user: str) -> None:
+    async def disable(self, user: str) -> None:
         """Disables a person whose unfinished jobs go on, as an administrator."""
         page = self.page
-        page.goto(f"/admin/people/{user}")
-        page.get_by_role("button", name="Disable…").click()
+        await page.goto(f"/admin/people/{user}")
+        await page.get_by_role("button", name="Disable…").click()
         dialog = page.get_by_role("dialog")
-        expect(dialog.get_by_role("radio", name="Keep")).to_be_checked()
-        dialog.get_by_role("button", name="Disable", exact=True).click()
+        await expect(dialog.get_by_role("radio", name="Keep")).to_be_checked()
+        await dialog.get_by_role("button", name="Disable", exact=True).click()
 
-    def list_audit_rows(self, address: str) -> list[tuple[str, str]]:
+    async def list_audit_rows(self, address: str) -> list[tuple[str, str]]:
         """Returns who and action of the rows that a page of the audit log shows, newest first."""
-        self.page.goto(address)
+        await self.page.goto(address)
         table = self.page.get_by_role("table", name="Audit log")
-        expect(table.get_by_role("row").nth(1)).to_be_visible()
+        await expect(table.get_by_role("row").nth(1)).to_be_visible()
         cells = "(rows) => rows.map((row) => [...row.cells].map((cell) => cell.innerText.trim()))"
-        return [(row[1], row[2]) for row in table.locator("tbody tr").evaluate_all(cells)]
+        return [(row[1], row[2]) for row in await table.locator("tbody tr").evaluate_all(cells)]

@@ -1,78 +1,100 @@
-"""A server and a headless browser for tests of the dashboard's pages."""
+"""A server in the test's process with sample data, whose pages a browser opens."""
 
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import urlsplit
+from typing import Final, Self
 
-from playwright.async_api import Browser, Page, StorageState, async_playwright
+import pytest
+from playwright.async_api import Browser, Page
 
-from app.services.access import logins
+from app.db.models import MembershipRow, UserRow
+from app.services.access import logins, sessions
+from app.services.audit.audit_log import RequestOrigin
+from palestra.contract.names import new_id
+from palestra.contract.permissions import Role
 from tests.app.api.serving import AppServer, serve
-from tests.e2e.test_browser import CHROMIUM, QUIET
 from tests.support.listening import listening
+from tests.support.server_fixture import World, make_world
+from tests.support.waiting import PATIENCE_SECONDS
+
+BROWSER_MARKS: Final = [
+    pytest.mark.browser,
+    pytest.mark.asyncio(loop_scope="session"),
+    pytest.mark.usefixtures("close_pages"),
+]
+"""Marks of a module whose tests use the fixture `browser`."""
+COOKIE: Final = "palestra_session"
 
 
 @dataclass(kw_only=True)
 class DashboardSite:
-    """A running server with sample data, and a browser that opens its dashboard."""
+    """A running server, a project in it, and a browser that opens the project's pages."""
 
     served: AppServer
     browser: Browser
     url: str
-    login: StorageState | None = None
-    """Cookies of the login that `page` makes once."""
+    world: World
+    """The project and its people."""
+
+    async def add_project(self, name: str) -> Self:
+        """Returns this site with a new project, and an administrator who is in no other one."""
+        people = (f"{name}-admin", f"{name}-bea")
+        return replace(self, world=await make_world(self.served.database, name, *people))
+
+    async def add_person(self, name: str, role: Role | None) -> str:
+        """Makes a person with a role in the project, or in no project; returns the user ID."""
+        user = UserRow(id=new_id("usr"), name=name)
+        async with self.served.database.write() as session:
+            session.add(user)
+            await session.flush()
+            if role is not None:
+                place = {"project_id": self.world.project_id, "user_id": user.id}
+                session.add(MembershipRow(**place, role=role.value))
+        return user.id
 
     async def link(self) -> str:
         """Returns a new login link of the administrator."""
         async with self.served.database.write() as session:
-            code = await logins.make_link(session, self.served.world.admin.user_id, 3_600)
+            code = await logins.make_link(session, self.world.admin.user_id, 3_600)
         return f"{self.url}/login#code={code}"
 
-    async def open_context(self, state: StorageState | None = None) -> Page:
-        """Returns a page that is not logged in, or one with the cookies of a login."""
-        context = await self.browser.new_context(
-            base_url=self.url, viewport={"width": 1440, "height": 900}, storage_state=state
-        )
-        return await context.new_page()
+    async def open_page(self) -> Page:
+        """Returns a page that is not logged in."""
+        return await open_page(self.browser, self.url)
 
-    async def open_link(self) -> Page:
-        """Returns a page with a login of its own, which a new link makes."""
-        page = await self.open_context()
-        await page.goto(await self.link())
-        await page.wait_for_url(lambda address: urlsplit(address).path != "/login")
-        return page
-
-    async def page(self, path: str) -> Page:
-        """Returns a page that is logged in.
-
-        All pages share one login, since an address may log in only ten times a minute.
-        """
-        if self.login is None:
-            self.login = await (await self.open_link()).context.storage_state()
-        page = await self.open_context(self.login)
+    async def open_as(self, user_id: str, path: str) -> Page:
+        """Returns a page that has a login of its own."""
+        async with self.served.database.write() as session:
+            login = await sessions.open_login(session, user_id, "link", RequestOrigin())
+        page = await open_page(self.browser, self.url, {COOKIE: login.secret})
         await page.goto(path)
         return page
 
-    async def close_pages(self) -> None:
-        """Closes all pages; otherwise they would render during the next test."""
-        for context in self.browser.contexts:
-            await context.close()
+    async def page(self, path: str) -> Page:
+        """Returns a page of the administrator."""
+        return await self.open_as(self.world.admin.user_id, path)
+
+
+async def open_page(browser: Browser, url: str, cookies: Mapping[str, str] | None = None) -> Page:
+    """Returns a page in a context of its own, which has the cookies of a login."""
+    context = await browser.new_context(base_url=url, viewport={"width": 1440, "height": 900})
+    context.set_default_timeout(1_000 * PATIENCE_SECONDS)
+    await context.add_cookies(
+        [{"name": name, "value": value, "url": url} for name, value in (cookies or {}).items()]
+    )
+    return await context.new_page()
 
 
 @asynccontextmanager
-async def open_site(template: Path, directory: Path) -> AsyncIterator[DashboardSite]:
-    """Serves a copy of a migrated SQLite file, filled with sample data, and starts a browser."""
+async def open_site(
+    browser: Browser, template: Path, directory: Path
+) -> AsyncIterator[DashboardSite]:
+    """Serves a copy of a migrated SQLite file, filled with sample data."""
     copy = shutil.copy(template, directory / "palestra.db")
     data = directory / "data"
     data.mkdir()
-    async with (
-        serve(f"sqlite:///{copy}", data) as served,
-        listening(served.app) as url,
-        async_playwright() as play,
-    ):
-        browser = await play.chromium.launch(executable_path=CHROMIUM, args=QUIET)
-        yield DashboardSite(served=served, browser=browser, url=url)
-        await browser.close()
+    async with serve(f"sqlite:///{copy}", data) as served, listening(served.app) as url:
+        yield DashboardSite(served=served, browser=browser, url=url, world=served.world)

@@ -5,14 +5,38 @@ The history is read from the worker's spool and from the server's answers.
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+import psutil
 
 from palestra.telemetry.spool import SpoolReader
 from tests.support.process_stack import Stack
+from tests.support.waiting import wait_for
 
+SLOW_POLE: Final = "slow_pole:SlowPole-v0"
+"""An environment that the worker of the shared stack may import."""
 Episode = tuple[int, int, float]
 """Number of the episode, env_step at its end, episode return."""
+
+
+def make_slow_definition(stack: Stack, env_steps: int, **changes: Any) -> dict[str, Any]:
+    """Returns a definition that trains at most 50 env_steps a second until `release_brake`.
+
+    It learns from its 50th env_step on.
+    """
+    brake = stack.directory / "brake"
+    brake.touch()
+    definition = make_cartpole_definition(env_steps, **changes)
+    definition["env"] = {"id": SLOW_POLE, "kwargs": {"brake": str(brake)}}
+    definition["agent"] |= {"learning_starts": 50}
+    return definition
+
+
+def release_brake(stack: Stack) -> None:
+    """Lets the trainings of `make_slow_definition` go on at full speed."""
+    (stack.directory / "brake").unlink()
 
 
 def make_cartpole_definition(env_steps: int, **changes: Any) -> dict[str, Any]:
@@ -86,8 +110,7 @@ def _query_episode_series(
         },
     )
     (series,) = answer["series"]
-    found: dict[str, Any] = series
-    return found
+    return dict(series)
 
 
 def get_live_attempt(stack: Stack, run_id: str) -> dict[str, Any] | None:
@@ -96,6 +119,41 @@ def get_live_attempt(stack: Stack, run_id: str) -> dict[str, Any] | None:
     return next(
         (attempt for attempt in attempts if attempt["state"] in {"starting", "running"}), None
     )
+
+
+def find_trainer(stack: Stack, attempt_id: str) -> psutil.Process:
+    """Waits until the trainer of an attempt has started; returns its process."""
+
+    def find() -> psutil.Process | None:
+        return next(iter(stack.list_module_processes("workers.trainer_process", attempt_id)), None)
+
+    return wait_for(find, "the trainer's process")
+
+
+@contextmanager
+def suspend(process: psutil.Process) -> Iterator[None]:
+    """Stops a process with SIGSTOP while the block runs."""
+    process.suspend()
+    try:
+        yield
+    finally:
+        process.resume()
+
+
+def wait_for_spooled_episodes(stack: Stack, attempt_id: str, worker: str = "worker") -> None:
+    """Waits until an attempt has spooled more episodes, whether or not the server has them."""
+    directory = stack.attempt_directory(attempt_id, worker)
+    before = len(read_spooled_episodes(directory))
+    wait_for(lambda: len(read_spooled_episodes(directory)) > before + 3, "the trainer goes on")
+
+
+def wait_for_steps(stack: Stack, run_id: str, more: int) -> dict[str, Any]:
+    """Waits until a run has done `more` further env_steps; returns its live attempt."""
+    before = stack.get(f"runs/{run_id}")["progress"]["env_step"]
+    stack.wait_for_run(
+        run_id, lambda run: run["progress"]["env_step"] >= before + more, "the run trains"
+    )
+    return wait_for(lambda: get_live_attempt(stack, run_id), "the attempt is live")
 
 
 def wait_for_success(stack: Stack, run_id: str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The pages on which runs are compared, examined by axe-core in both schemes and narrow."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -15,16 +15,12 @@ from app.services.experiments import experiments
 from app.services.projects import thresholds
 from palestra.contract.states import Cause, Outcome
 from palestra.contract.thresholds import ThresholdRequest
-from tests.e2e.dashboard_site import DashboardSite, open_site
+from tests.e2e.dashboard_site import BROWSER_MARKS, DashboardSite
 from tests.support import records
 from tests.support.server_fixture import World, make_definition, make_submission
 from tests.support.training import make_evaluations, train
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.timeout(600),
-]
+pytestmark = BROWSER_MARKS
 
 AXE = Path(__file__).parents[2] / "frontend/node_modules/axe-core/axe.min.js"
 EXAMINE = """async () => {
@@ -41,8 +37,11 @@ CHANGE = """--- a/train.py
  import gymnasium
 +GAMMA = {gamma}
 """
+STANDS = """() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(
+    () => done(document.getAnimations().every((one) => one.playState !== "running")))))"""
+"""Whether the page is laid out for its present size and colours, and nothing in it moves."""
 STEPS = list(range(1_000, 21_000, 1_000))
-RUNS = "/p/default/runs"
+RUNS = "/p/axe/runs"
 Scheme = Literal["light", "dark"]
 SCHEMES: tuple[Scheme, Scheme] = ("light", "dark")
 
@@ -54,18 +53,10 @@ class Site(DashboardSite):
     run: str
 
 
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def site(
-    migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Site]:
-    async with open_site(migrated_sqlite, tmp_path_factory.mktemp("accessibility")) as opened:
-        yield Site(**vars(opened), run=await _train(opened.served.world))
-
-
-@pytest_asyncio.fixture(loop_scope="module", autouse=True)
-async def close_pages(site: Site) -> AsyncIterator[None]:
-    yield
-    await site.close_pages()
+@pytest_asyncio.fixture(loop_scope="session", scope="module")
+async def site(shared_site: DashboardSite) -> Site:
+    site = await shared_site.add_project("axe")
+    return Site(**vars(site), run=await _train(site.world))
 
 
 async def _train(world: World) -> str:
@@ -95,7 +86,7 @@ async def _train(world: World) -> str:
             runs.append(await train(world, job, (worker, slot), content, end))
     async with world.database.write() as session:
         request = ThresholdRequest(series="evaluation/mean", value=195.0)
-        await thresholds.declare(session, world.admin, "default", "solved", request)
+        await thresholds.declare(session, world.admin, "axe", "solved", request)
     await Summariser(world.database).tick()
     await Judge(world.database).tick()
     return runs[0]
@@ -169,7 +160,7 @@ STATES: dict[str, tuple[str, str, Callable[[Page], Awaitable[None]]]] = {
         "[data-testid='board-loss/td'] canvas",
         _stay,
     ),
-    "experiments": ("/p/default/experiments", "text=Reached solved", _choose_thresholds),
+    "experiments": ("/p/axe/experiments", "text=Reached solved", _choose_thresholds),
     "table and board": (f"{RUNS}?show=both&group=agent", "[data-testid] canvas", _stay),
     "saving a view": (f"{RUNS}?show=table", "table tbody tr", _save_view),
     "preview of an action": (f"{RUNS}?show=table", "table tbody tr", _preview_action),
@@ -181,33 +172,32 @@ STATES: dict[str, tuple[str, str, Callable[[Page], Awaitable[None]]]] = {
     "findings and curves": (f"{RUNS}/RUN", "[data-testid='curve-loss/td'] canvas", _stay),
     "evaluation": (f"{RUNS}/RUN?tab=evaluations", "table tbody tr", _open_evaluation),
     "episodes": (f"{RUNS}/RUN?tab=episodes", "table[aria-label=Episodes] tbody tr", _stay),
-    "thresholds": ("/p/default/settings", "table[aria-label=Thresholds]", _stay),
-    "a new threshold": ("/p/default/settings", "text=Declare…", _declare_threshold),
+    "thresholds": ("/p/axe/settings", "table[aria-label=Thresholds]", _stay),
+    "a new threshold": ("/p/axe/settings", "text=Declare…", _declare_threshold),
 }
 
 
 async def _examine(page: Page) -> list[Any]:
     await page.evaluate(AXE.read_text("utf-8"))
+    await page.wait_for_function(STANDS)
     return list(await page.evaluate(EXAMINE))
 
 
 @pytest.mark.parametrize("state", STATES)
 async def test_axe_finds_nothing_serious(site: Site, state: str) -> None:
     path, shown, act = STATES[state]
-    found: dict[str, list[Any]] = {}
+    page = await site.page("about:blank")
+    faults: dict[str, list[Any]] = {}
     for scheme in SCHEMES:
-        page = await site.page("/account")
         # Colours that are on their way to those of another scheme have no contrast.
         await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         await page.goto(path.replace("RUN", site.run))
         await expect(page.locator(shown).first).to_be_visible()
         await act(page)
-        await page.wait_for_timeout(300)
-        found[scheme] = await _examine(page)
+        faults[scheme] = await _examine(page)
     await page.set_viewport_size({"width": 390, "height": 844})
-    await page.wait_for_timeout(300)
-    found["narrow"] = await _examine(page)
-    assert {where: faults for where, faults in found.items() if faults} == {}
+    faults["narrow"] = await _examine(page)
+    assert {where: found for where, found in faults.items() if found} == {}
 
 
 async def test_axe_sees_a_button_without_a_name(site: Site) -> None:

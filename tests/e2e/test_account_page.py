@@ -3,26 +3,21 @@
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import pytest
 import pytest_asyncio
-from playwright.async_api import Page, expect
+from playwright.async_api import Browser, Page, expect
 
-from tests.e2e.dashboard_site import DashboardSite, open_site
+from tests.e2e.dashboard_site import BROWSER_MARKS, DashboardSite, open_site
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.timeout(600),
-]
+pytestmark = BROWSER_MARKS
 
 FIRST, SECOND = "four unrelated owls sing", "seven quiet lamps drift"
 
 
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def site(
-    migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory
+@pytest_asyncio.fixture(loop_scope="session")
+async def site_without_passwords(
+    browser: Browser, migrated_sqlite: Path, tmp_path: Path
 ) -> AsyncIterator[DashboardSite]:
-    async with open_site(migrated_sqlite, tmp_path_factory.mktemp("account")) as opened:
+    async with open_site(browser, migrated_sqlite, tmp_path) as opened:
         yield opened
 
 
@@ -31,9 +26,12 @@ async def _choose(page: Page, item: str) -> None:
     await page.get_by_role("menuitem", name=item, exact=True).click()
 
 
-async def test_a_password_is_set_once_and_logs_in_without_a_terminal(site: DashboardSite) -> None:
+async def test_a_password_is_set_once_and_logs_in_without_a_terminal(
+    site_without_passwords: DashboardSite,
+) -> None:
     """While no user has a password, the login page shows no password field."""
-    page, other = await site.open_context(), await site.open_link()
+    site = site_without_passwords
+    page, other = await site.open_page(), await site.page("/")
     await page.goto("/login")
     await expect(page.get_by_text("palestra login-link", exact=True)).to_be_visible()
     await expect(page.locator("input[name=password]")).to_have_count(0)
@@ -69,9 +67,9 @@ async def test_a_password_is_set_once_and_logs_in_without_a_terminal(site: Dashb
     await expect(page.locator("input[name=password]")).to_be_visible()
 
 
-async def test_a_token_is_made_used_and_revoked(site: DashboardSite) -> None:
-    page = await site.open_link()
-    await page.goto("/account")
+async def test_a_token_is_made_used_and_revoked(shared_site: DashboardSite) -> None:
+    site = await shared_site.add_project("account")
+    page = await site.page("/account")
     await page.get_by_role("button", name="New token").click()
     await page.get_by_placeholder("laptop").fill("notebook")
     await page.get_by_role("button", name="Create", exact=True).click()
@@ -79,7 +77,10 @@ async def test_a_token_is_made_used_and_revoked(site: DashboardSite) -> None:
     site.served.tokens["notebook"] = secret
     async with site.served.client("notebook") as client:
         session = (await client.get("/api/v1/session")).json()
-        assert (session["user"], sorted(session["scopes"])) == ("admin", ["read", "submit"])
+        assert (session["user"], sorted(session["scopes"])) == (
+            site.world.admin.user,
+            ["read", "submit"],
+        )
         await page.get_by_role("button", name="I have copied it").click()
         await page.get_by_role("button", name="Revoke notebook").click()
         await page.get_by_role("button", name="Revoke", exact=True).click()

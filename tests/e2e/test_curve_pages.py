@@ -1,7 +1,6 @@
 """Curves in a real browser: the board of the page of runs, and what a click on a point opens."""
 
 import io
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -14,21 +13,17 @@ from playwright.async_api import Locator, Page, expect
 
 from app.daemons.summariser import Summariser
 from palestra.contract.states import Cause, Outcome
-from tests.e2e.dashboard_site import DashboardSite, open_site
+from tests.e2e.dashboard_site import BROWSER_MARKS, DashboardSite
 from tests.support import records
 from tests.support.artifact_store import AttemptWithStore
 from tests.support.server_fixture import World, make_definition
 from tests.support.training import train
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.timeout(600),
-]
+pytestmark = BROWSER_MARKS
 
 RETURNS = (12.0, 30.0, 21.0)
 STEPS = (100, 200, 300)
-PATH = "/p/default/runs"
+PATH = "/p/curves/runs"
 
 
 @dataclass(kw_only=True)
@@ -41,21 +36,11 @@ class Site(DashboardSite):
     """Runs of one experiment."""
 
 
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def site(
-    migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Site]:
-    directory = tmp_path_factory.mktemp("curves")
-    async with open_site(migrated_sqlite, directory) as opened:
-        world = opened.served.world
-        filmed = await film_run(world, opened, directory)
-        yield Site(**vars(opened), filmed=filmed, seeds=await train_seeds(world))
-
-
-@pytest_asyncio.fixture(loop_scope="module", autouse=True)
-async def close_pages(site: Site) -> AsyncIterator[None]:
-    yield
-    await site.close_pages()
+@pytest_asyncio.fixture(loop_scope="session", scope="module")
+async def site(shared_site: DashboardSite, tmp_path_factory: pytest.TempPathFactory) -> Site:
+    site = await shared_site.add_project("curves")
+    filmed = await film_run(site, tmp_path_factory.mktemp("curves"))
+    return Site(**vars(site), filmed=filmed, seeds=await train_seeds(site.world))
 
 
 def make_video() -> bytes:
@@ -72,14 +57,14 @@ def make_video() -> bytes:
     return file.getvalue()
 
 
-async def film_run(world: World, opened: DashboardSite, directory: Path) -> str:
+async def film_run(site: DashboardSite, directory: Path) -> str:
+    world, served = site.world, site.served
     worker = (await world.register(slots=4, name="curves")).worker_id
     document = make_definition(name="Filmed", loop={"env_steps": 1_003})
     experiment, _ = await world.submit(document)
     (job,) = await world.list_jobs(experiment_id=experiment.id)
     order = (await world.start(job.id, worker)).work_order
     run_id = order.runs[0].run_id
-    served = opened.served
     attempt = AttemptWithStore(
         world=world,
         database=served.database,
@@ -174,7 +159,7 @@ async def test_episodes_have_a_table_and_time_can_be_relative(site: Site) -> Non
 
 
 async def test_choices_of_an_axis_stay_within_a_narrow_page(site: Site) -> None:
-    experiment = (await site.served.world.run(site.filmed)).experiment_id
+    experiment = (await site.world.run(site.filmed)).experiment_id
     page = await site.page(f"/experiments/{experiment}")
     await page.set_viewport_size({"width": 390, "height": 844})
     axis = page.get_by_role("radiogroup", name="X axis").first

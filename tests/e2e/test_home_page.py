@@ -1,66 +1,32 @@
 """The states of the page *Home* in a browser: empty, running, failed, waiting, unreachable."""
 
 import re
-from collections.abc import AsyncIterator
-from pathlib import Path
 
-import pytest
 import pytest_asyncio
 from playwright.async_api import Page, Route, expect
 
-from app.db.models import MembershipRow, ProjectRow, UserRow
-from app.services.access import logins
-from palestra.contract.names import new_id
+from palestra.contract.permissions import Role
 from palestra.contract.states import Cause, Outcome
 from palestra.contract.work_order import Failure
-from tests.e2e.dashboard_site import DashboardSite, open_site
-from tests.support.server_fixture import World, make_definition
+from tests.e2e.dashboard_site import BROWSER_MARKS, DashboardSite
+from tests.support.server_fixture import make_definition
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.timeout(600),
-]
+pytestmark = BROWSER_MARKS
 
 
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def site(
-    migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[DashboardSite]:
-    async with open_site(migrated_sqlite, tmp_path_factory.mktemp("home")) as opened:
-        yield opened
+@pytest_asyncio.fixture(loop_scope="session", scope="module")
+async def site(shared_site: DashboardSite) -> DashboardSite:
+    return await shared_site.add_project("home")
 
 
-@pytest_asyncio.fixture(loop_scope="module", autouse=True)
-async def close_pages(site: DashboardSite) -> AsyncIterator[None]:
-    yield
-    await site.close_pages()
-
-
-async def _add_person(world: World, name: str, *, project: str | None) -> str:
-    """Makes a person who is a member of a new project, or of none; returns the user's ID."""
-    user = UserRow(id=new_id("usr"), name=name)
-    async with world.database.write() as session:
-        session.add(user)
-        if project is not None:
-            row = ProjectRow(id=new_id("prj"), slug=project, name=project)
-            session.add(row)
-            await session.flush()
-            session.add(MembershipRow(project_id=row.id, user_id=user.id, role="maintainer"))
-    return user.id
-
-
-async def _open_as(site: DashboardSite, user_id: str) -> Page:
-    async with site.served.database.write() as session:
-        code = await logins.make_link(session, user_id, 3_600)
-    page = await site.open_context()
-    await page.goto(f"{site.url}/login#code={code}")
+async def _open_home(site: DashboardSite, user_id: str) -> Page:
+    page = await site.open_as(user_id, "/")
     await expect(page.get_by_role("heading", name="Home", level=1)).to_be_visible()
     return page
 
 
 async def test_an_empty_home_shows_three_steps(site: DashboardSite) -> None:
-    page = await _open_as(site, await _add_person(site.served.world, "nora", project="fresh"))
+    page = await _open_home(site, await site.add_person("nora", Role.MAINTAINER))
     await expect(page.get_by_text("From here to your first curve")).to_be_visible()
     steps = page.get_by_role("heading", level=3)
     await expect(steps.filter(has_text="Make an experiment")).to_be_visible()
@@ -71,12 +37,12 @@ async def test_an_empty_home_shows_three_steps(site: DashboardSite) -> None:
 
 
 async def test_who_has_no_project_is_told_whom_to_ask(site: DashboardSite) -> None:
-    page = await _open_as(site, await _add_person(site.served.world, "olga", project=None))
+    page = await _open_home(site, await site.add_person("olga", None))
     await expect(page.get_by_text("You are a member of no project yet")).to_be_visible()
 
 
 async def test_running_failed_and_waiting_runs_are_shown_and_follow(site: DashboardSite) -> None:
-    world = site.served.world
+    world = site.world
     worker = (await world.register(slots=4, name="home")).worker_id
     document = make_definition(name="Home", loop={"env_steps": 7_001})
     made, _ = await world.submit(document, seeds=[31, 32, 33])

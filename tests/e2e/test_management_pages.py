@@ -1,43 +1,32 @@
 """Projects, service accounts and pools by the dashboard alone, in a real browser."""
 
 import re
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import httpx
-import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
 from app.services.projects import projects
 from palestra.contract.projects import ProjectRequest
 from palestra.contract.states import Cause, Outcome
-from tests.e2e.dashboard_site import DashboardSite, open_site
+from tests.e2e.dashboard_site import BROWSER_MARKS, DashboardSite
 from tests.support.server_fixture import make_definition, registration
 from tests.support.training import make_evaluations, train
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.timeout(600),
-]
+pytestmark = BROWSER_MARKS
 
 END = (Outcome.SUCCEEDED, Cause.BUDGET)
 
 
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def site(
-    migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[DashboardSite]:
-    async with open_site(migrated_sqlite, tmp_path_factory.mktemp("management")) as opened:
-        yield opened
+@pytest_asyncio.fixture(loop_scope="session", scope="module")
+async def site(shared_site: DashboardSite) -> DashboardSite:
+    return await shared_site.add_project("management")
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def page(site: DashboardSite) -> AsyncIterator[Page]:
+@pytest_asyncio.fixture(loop_scope="session")
+async def page(site: DashboardSite, close_pages: None) -> Page:
     """The page of an administrator who is logged in."""
-    yield await site.page("/experiments")
-    await site.close_pages()
+    return await site.page("/experiments")
 
 
 async def _status(page: Page, secret: str) -> int:
@@ -146,13 +135,13 @@ async def test_a_pool_gets_a_worker_by_the_token_that_the_page_shows(page: Page)
 async def test_an_experiment_is_moved_and_another_page_that_shows_it_follows(
     site: DashboardSite, page: Page
 ) -> None:
-    world = site.served.world
+    world = site.world
     worker = (await world.register(name="mover")).worker_id
     experiment, _ = await world.submit(make_definition(name="Reference", loop={"env_steps": 1_003}))
     (job,) = await world.list_jobs(experiment_id=experiment.id)
     async with site.served.database.write() as session:
         await projects.create(session, world.admin, ProjectRequest(name="Archive of papers"))
-    address = f"/p/default/experiments/{experiment.id}"
+    address = f"/p/management/experiments/{experiment.id}"
     await page.goto(address)
     await page.get_by_role("button", name="More actions").click()
     move = page.get_by_role("menuitem", name="Move to another project…")
@@ -178,5 +167,5 @@ async def test_an_experiment_is_moved_and_another_page_that_shows_it_follows(
         "401.9"
     )
     await expect(other.get_by_role("heading", name="Reference")).to_be_visible()
-    await other.goto(f"/p/default/runs/{run}")
+    await other.goto(f"/p/management/runs/{run}")
     await other.wait_for_url(f"**/p/archive-of-papers/runs/{run}")

@@ -3,29 +3,24 @@
 The runs report scripted records instead of being trained.
 """
 
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Page, expect
+from playwright.async_api import Browser, Page, expect
 
 from palestra.contract.states import Cause, Outcome, RunState
 from palestra.contract.work_order import Backlog, Failure
-from tests.e2e.dashboard_site import DashboardSite, open_site
+from tests.e2e.dashboard_site import BROWSER_MARKS, DashboardSite, open_site
 from tests.support import records
 from tests.support.artifact_store import AttemptWithStore
 from tests.support.listening import listening
 from tests.support.server_fixture import World, make_definition
 from tests.support.training import make_evaluations, train
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.timeout(600),
-]
+pytestmark = BROWSER_MARKS
 
 TARGET = (Outcome.SUCCEEDED, Cause.SUCCESS_SCORE)
 
@@ -42,19 +37,11 @@ class Site(DashboardSite):
     """Run with a curve."""
 
 
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def site(
-    migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Site]:
-    async with open_site(migrated_sqlite, tmp_path_factory.mktemp("pages")) as opened:
-        several, single, run = await _fill(opened.served.world)
-        yield Site(**vars(opened), several=several, single=single, run=run)
-
-
-@pytest_asyncio.fixture(loop_scope="module", autouse=True)
-async def close_pages(site: Site) -> AsyncIterator[None]:
-    yield
-    await site.close_pages()
+@pytest_asyncio.fixture(loop_scope="session", scope="module")
+async def site(shared_site: DashboardSite) -> Site:
+    site = await shared_site.add_project("pages")
+    several, single, run = await _fill(site.world)
+    return Site(**vars(site), several=several, single=single, run=run)
 
 
 async def _fill(world: World) -> tuple[str, str, str]:
@@ -131,7 +118,7 @@ async def test_pages_of_a_failed_run_begin_with_the_failure_and_offer_a_retry(si
     """Regression: the page of an experiment did not show why its runs failed and
     offered no retry.
     """
-    world = site.served.world
+    world = site.world
     worker = (await world.register(slots=1, name="broken")).worker_id
     broken, _ = await world.submit(make_definition(name="Broken", loop={"env_steps": 1_002}))
     (job,) = await world.list_jobs(experiment_id=broken.id)
@@ -158,7 +145,7 @@ async def test_pages_of_a_failed_run_begin_with_the_failure_and_offer_a_retry(si
 
 async def test_a_result_that_is_not_uploaded_is_shown_with_its_cause(site: Site) -> None:
     """Regression: a run was shown as succeeded although its model was lost."""
-    world = site.served.world
+    world = site.world
     (attempt,) = (await world.run(site.run)).attempts
     page = await site.page(f"/runs/{site.run}")
     await expect(page.get_by_role("heading", name="Seed 2")).to_be_visible()
@@ -179,10 +166,10 @@ async def test_a_result_that_is_not_uploaded_is_shown_with_its_cause(site: Site)
 async def test_the_files_of_a_run_can_be_downloaded(site: Site, tmp_path: Path) -> None:
     """Regression: the dashboard offered no download."""
     served = site.served
-    (attempt,) = (await served.world.run(site.run)).attempts
+    (attempt,) = (await site.world.run(site.run)).attempts
     place = (site.run, attempt.job_id, attempt.worker_id, attempt.id)
     await AttemptWithStore(
-        served.world, served.database, served.app.state.store, tmp_path, *place
+        site.world, served.database, served.app.state.store, tmp_path, *place
     ).put("policy.onnx", b"the policy")
     page = await site.page(f"/runs/{site.run}?tab=files")
     async with page.expect_download() as download:
@@ -200,7 +187,7 @@ async def test_the_login_page_explains_how_to_log_in(site: Site) -> None:
     """Regression: the page asked for a password although no user had one, and did not use a pasted
     login link.
     """
-    page = await site.open_context()
+    page = await site.open_page()
     await page.goto(f"/experiments/{site.single}")
     await expect(page.get_by_text("palestra login-link")).to_be_visible()
     await expect(page.locator("input[name=password]")).to_have_count(0)
@@ -263,7 +250,7 @@ async def test_escape_in_the_search_field_opens_no_row(site: Site) -> None:
     for key in ("Escape", "Escape", "Enter"):
         await page.keyboard.press(key)
     await expect(page.get_by_role("row").filter(has_text="Single seed")).to_be_visible()
-    assert urlsplit(page.url).path == "/p/default/experiments"
+    assert urlsplit(page.url).path == "/p/pages/experiments"
 
 
 async def test_smoothing_does_not_change_the_value_beside_a_curves_name(site: Site) -> None:
@@ -283,14 +270,18 @@ LAST_PAGE_IS_LOADED = """() => performance.getEntriesByType("resource").some(
 """The modules of pages are loaded one after the other once the first page stands."""
 
 
-async def test_a_page_opened_during_an_outage_loads_after_it(site: Site) -> None:
+async def test_a_page_opened_during_an_outage_loads_after_it(
+    browser: Browser, migrated_sqlite: Path, tmp_path: Path
+) -> None:
     """Regression: the page showed the error until the user reloaded it."""
-    async with listening(site.served.app) as url:
-        other = replace(site, url=url, login=None)
-        page = await other.page("/experiments")
-        await expect(page.get_by_role("row").filter(has_text="Single seed")).to_be_visible()
-        await page.wait_for_function(LAST_PAGE_IS_LOADED)
-    await page.get_by_role("row").filter(has_text="Single seed").get_by_role("link").click()
-    await expect(page.get_by_text("The request is repeated automatically")).to_be_visible()
-    async with listening(site.served.app, port=urlsplit(url).port or 0):
-        await expect(page.get_by_role("heading", name="Single seed")).to_be_visible()
+    async with open_site(browser, migrated_sqlite, tmp_path) as site:
+        await site.world.submit(make_definition(name="Opened late", loop={"env_steps": 1_004}))
+        async with listening(site.served.app) as url:
+            page = await replace(site, url=url).page("/experiments")
+            row = page.get_by_role("row").filter(has_text="Opened late")
+            await expect(row).to_be_visible()
+            await page.wait_for_function(LAST_PAGE_IS_LOADED)
+        await row.get_by_role("link").click()
+        await expect(page.get_by_text("The request is repeated automatically")).to_be_visible()
+        async with listening(site.served.app, port=urlsplit(url).port or 0):
+            await expect(page.get_by_role("heading", name="Opened late")).to_be_visible()

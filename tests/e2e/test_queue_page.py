@@ -1,49 +1,34 @@
 """The queue page in a browser: order by drag and by keyboard, previews, bulk actions, many jobs."""
 
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-import pytest
 import pytest_asyncio
 from playwright.async_api import CDPSession, Locator, Page, expect
 
 from palestra.contract.resources import JobView
-from tests.e2e.dashboard_site import DashboardSite, open_site
+from tests.e2e.dashboard_site import BROWSER_MARKS, DashboardSite
 from tests.support.server_fixture import make_definition
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.timeout(600),
-]
+pytestmark = BROWSER_MARKS
 
 _MANY = 10_000
 
 
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def site(
-    migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[DashboardSite]:
-    async with open_site(migrated_sqlite, tmp_path_factory.mktemp("queue")) as opened:
-        yield opened
-
-
-@pytest_asyncio.fixture(loop_scope="module", autouse=True)
-async def close_pages(site: DashboardSite) -> AsyncIterator[None]:
-    yield
-    await site.close_pages()
+@pytest_asyncio.fixture(loop_scope="session", scope="module")
+async def site(shared_site: DashboardSite) -> DashboardSite:
+    return await shared_site.add_project("queue")
 
 
 async def _queue(site: DashboardSite, pool: str, number: int) -> Sequence[JobView]:
     """Makes a pool in which jobs of one experiment wait, in the order of their seeds."""
-    await site.served.world.make_pool(pool)
+    await site.world.make_pool(pool)
     document = make_definition(
         name=f"Waits in {pool}", loop={"env_steps": 1_000 + sum(pool.encode())}
     )
-    await site.served.world.submit(document, seeds=[*range(number)], pool=pool)
-    return await site.served.world.list_jobs(pool=pool)
+    await site.world.submit(document, seeds=[*range(number)], pool=pool)
+    return await site.world.list_jobs(pool=pool)
 
 
 def _rows(page: Page) -> Locator:
@@ -58,7 +43,7 @@ async def _expect_order(page: Page, jobs: Sequence[JobView], *order: int) -> Non
 
 async def test_a_job_is_dragged_and_the_page_says_first_what_changes(site: DashboardSite) -> None:
     jobs = await _queue(site, "dragged", 4)
-    page = await site.page("/p/default/queue?pool=dragged")
+    page = await site.page("/p/queue/queue?pool=dragged")
     await _expect_order(page, jobs, 0, 1, 2, 3)
     last = _rows(page).nth(3).locator("[draggable=true]")
     await last.drag_to(_rows(page).nth(1), target_position={"x": 400, "y": 6})
@@ -67,7 +52,7 @@ async def test_a_job_is_dragged_and_the_page_says_first_what_changes(site: Dashb
     await expect(preview).to_contain_text("place 2 in the queue instead of 4")
     await expect(preview).to_contain_text("2 other jobs of yours start later.")
     await expect(preview.get_by_role("listitem")).to_have_count(2)
-    assert [job.position for job in await site.served.world.list_jobs(pool="dragged")] == [
+    assert [job.position for job in await site.world.list_jobs(pool="dragged")] == [
         1,
         2,
         3,
@@ -84,7 +69,7 @@ async def test_a_job_is_dragged_and_the_page_says_first_what_changes(site: Dashb
 
 async def test_a_job_is_moved_by_keyboard_alone(site: DashboardSite) -> None:
     jobs = await _queue(site, "typed", 3)
-    page = await site.page("/p/default/queue?pool=typed")
+    page = await site.page("/p/queue/queue?pool=typed")
     await _expect_order(page, jobs, 0, 1, 2)
     await page.get_by_role("button", name=f"Actions of job {jobs[2].id}").focus()
     await page.keyboard.press("Enter")
@@ -101,7 +86,7 @@ async def test_a_job_is_moved_by_keyboard_alone(site: DashboardSite) -> None:
 
 async def test_a_change_is_previewed_while_it_is_typed(site: DashboardSite) -> None:
     jobs = await _queue(site, "changed", 3)
-    page = await site.page("/p/default/queue?pool=changed")
+    page = await site.page("/p/queue/queue?pool=changed")
     await page.get_by_role("button", name=f"Actions of job {jobs[2].id}").click()
     await page.get_by_role("menuitem", name="Change class or limits…").click()
     dialog = page.get_by_role("dialog", name="Change a waiting job")
@@ -113,12 +98,12 @@ async def test_a_change_is_previewed_while_it_is_typed(site: DashboardSite) -> N
     await page.get_by_role("option", name=re.compile("^interactive")).click()
     await expect(preview).to_contain_text("1800")
     await dialog.get_by_role("button", name="Leave it").click()
-    assert (await site.served.world.job(jobs[2].id)).priority == 0
+    assert (await site.world.job(jobs[2].id)).priority == 0
 
 
 async def test_a_class_is_given_to_many_jobs_and_taken_back(site: DashboardSite) -> None:
     jobs = await _queue(site, "several", 4)
-    page = await site.page("/p/default/queue?pool=several")
+    page = await site.page("/p/queue/queue?pool=several")
     for job in jobs[2:]:
         await page.get_by_role("checkbox", name=f"Select job {job.id}").click()
     bar = page.get_by_role("region", name="Selected jobs")
@@ -137,14 +122,12 @@ async def test_a_class_is_given_to_many_jobs_and_taken_back(site: DashboardSite)
     await page.get_by_role("button", name="Undo").click()
     await expect(page.get_by_role("heading", name="urgent")).to_have_count(0)
     await _expect_order(page, jobs, 0, 1, 2, 3)
-    assert {one.priority_class for one in await site.served.world.list_jobs(pool="several")} == {
-        "normal"
-    }
+    assert {one.priority_class for one in await site.world.list_jobs(pool="several")} == {"normal"}
 
 
 async def test_all_that_match_are_cancelled_unless_it_is_called_off(site: DashboardSite) -> None:
     await _queue(site, "cancelled", 3)
-    page = await site.page("/p/default/queue?pool=cancelled")
+    page = await site.page("/p/queue/queue?pool=cancelled")
     await _rows(page).first.get_by_role("checkbox").click()
     bar = page.get_by_role("region", name="Selected jobs")
     await bar.get_by_role("button", name="Select all 3 that match").click()
@@ -162,7 +145,7 @@ async def test_all_that_match_are_cancelled_unless_it_is_called_off(site: Dashbo
 
 
 async def test_an_assigned_job_stands_below_the_heading_of_its_class(site: DashboardSite) -> None:
-    world = site.served.world
+    world = site.world
     jobs = await _queue(site, "assigned", 2)
     await world.submit(
         make_definition(name="Idle"), seeds=[0], pool="assigned", priority_class="idle"
@@ -170,7 +153,7 @@ async def test_an_assigned_job_stands_below_the_heading_of_its_class(site: Dashb
     (idle,) = [one for one in await world.list_jobs(pool="assigned") if one not in jobs]
     worker = (await world.register(name="of-assigned", pool="assigned")).worker_id
     await world.assign(idle.id, worker)
-    page = await site.page("/p/default/queue?pool=assigned")
+    page = await site.page("/p/queue/queue?pool=assigned")
     await expect(page.get_by_role("heading", level=3)).to_have_text(
         [re.compile("^normal2"), re.compile("^idle1")]
     )
@@ -178,14 +161,14 @@ async def test_an_assigned_job_stands_below_the_heading_of_its_class(site: Dashb
 
 async def test_ten_thousand_waiting_jobs_keep_the_page_quick(site: DashboardSite) -> None:
     """The limits on the time of scripts are several times what was measured."""
-    world = site.served.world
+    world = site.world
     await world.make_pool("many")
     for number in range(_MANY // 1_000):
         document = make_definition(loop={"env_steps": 50_000 + number})
         await world.submit(document, seeds=[*range(1_000)], pool="many")
     page = await site.page("/account")
     measured = await _ScriptTime.open(page)
-    await page.goto("/p/default/queue?pool=many")
+    await page.goto("/p/queue/queue?pool=many")
     await expect(_rows(page).first).to_be_visible()
     first = await measured.read()
     for _ in range(60):

@@ -2,28 +2,19 @@
 
 import itertools
 import re
-from collections.abc import AsyncIterator
-from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-import pytest
 import pytest_asyncio
 from playwright.async_api import Locator, Page, expect
-from sqlalchemy import select
 
 from app.daemons.summariser import Summariser
-from app.db.models import UserRow
-from app.services.access import logins
+from palestra.contract.permissions import Role
 from palestra.contract.states import Cause, Outcome, RunState
-from tests.e2e.dashboard_site import DashboardSite, open_site
+from tests.e2e.dashboard_site import BROWSER_MARKS, DashboardSite
 from tests.support.server_fixture import World, make_definition
 from tests.support.training import make_evaluations, train
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.timeout(600),
-]
+pytestmark = BROWSER_MARKS
 
 SCORES = {
     ("dqn", 0.99): (400.0, 410.0, 420.0),
@@ -33,19 +24,11 @@ SCORES = {
 _MANY = 3_000
 
 
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def site(
-    migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[DashboardSite]:
-    async with open_site(migrated_sqlite, tmp_path_factory.mktemp("runs")) as opened:
-        await _train(opened.served.world)
-        yield opened
-
-
-@pytest_asyncio.fixture(loop_scope="module", autouse=True)
-async def close_pages(site: DashboardSite) -> AsyncIterator[None]:
-    yield
-    await site.close_pages()
+@pytest_asyncio.fixture(loop_scope="session", scope="module")
+async def site(shared_site: DashboardSite) -> DashboardSite:
+    site = await shared_site.add_project("runs")
+    await _train(site.world)
+    return site
 
 
 async def _train(world: World) -> None:
@@ -71,22 +54,10 @@ def _rows(page: Page) -> Locator:
     return page.get_by_role("table", name="Runs").locator("tbody tr")
 
 
-async def _open_as(site: DashboardSite, user: str, path: str) -> Page:
-    """Returns a page at which another person is logged in."""
-    async with site.served.database.write() as session:
-        user_id = await session.scalar(select(UserRow.id).where(UserRow.name == user))
-        code = await logins.make_link(session, user_id or "", 3_600)
-    page = await site.open_context()
-    await page.goto(f"{site.url}/login#code={code}")
-    await page.wait_for_url(lambda address: urlsplit(address).path != "/login")
-    await page.goto(path)
-    return page
-
-
 async def test_a_filtered_and_grouped_view_is_the_same_for_another_person(
     site: DashboardSite,
 ) -> None:
-    page = await site.page("/p/default/runs?show=table")
+    page = await site.page("/p/runs/runs?show=table")
     await expect(_rows(page).first).to_be_visible()
     await page.locator("input[aria-label=Filter]").fill("name:~0. evaluation/mean.best>80")
     await expect(
@@ -104,13 +75,14 @@ async def test_a_filtered_and_grouped_view_is_the_same_for_another_person(
     await page.get_by_role("menuitem", name="Save as a new view…").click()
     dialog = page.get_by_role("dialog", name="Save this view")
     await dialog.get_by_label("Name").fill("Good ones by agent")
-    await dialog.get_by_label("For all members of default").check()
+    await dialog.get_by_label("For all members of runs").check()
     await dialog.get_by_role("button", name="Save the view").click()
     await expect(page.get_by_role("button", name="Good ones by agent")).to_be_visible()
     (view,) = parse_qs(urlsplit(page.url).query)["view"]
     shown = await _rows(page).all_inner_texts()
 
-    other = await _open_as(site, "viewer", f"/runs?view={view}")
+    viewer = await site.add_person("runs-viewer", Role.VIEWER)
+    other = await site.open_as(viewer, f"/runs?view={view}")
     await expect(_rows(other)).to_have_count(2)
     assert await _rows(other).all_inner_texts() == shown
     await expect(other.locator("input[aria-label=Filter]")).to_have_value(
@@ -125,12 +97,12 @@ async def test_a_filtered_and_grouped_view_is_the_same_for_another_person(
     save = other.get_by_role("menuitem", name="Save the changes to Good ones by agent")
     await expect(save).to_have_attribute("aria-disabled", "true")
 
-    stranger = await _open_as(site, "zoe", f"/runs?view={view}")
+    stranger = await site.open_as(site.served.world.other.user_id, f"/runs?view={view}")
     await expect(stranger.get_by_text("The view cannot be shown")).to_be_visible()
 
 
 async def test_a_filter_that_cannot_be_read_says_where(site: DashboardSite) -> None:
-    page = await site.page("/p/default/runs?show=table")
+    page = await site.page("/p/runs/runs?show=table")
     await page.locator("input[aria-label=Filter]").fill("agnet:dqn")
     await expect(page.get_by_text("did you mean agent?")).to_be_visible()
     await page.locator("input[aria-label=Filter]").fill("agent:dqn name:~0.")
@@ -138,8 +110,8 @@ async def test_a_filter_that_cannot_be_read_says_where(site: DashboardSite) -> N
 
 
 async def test_rows_follow_the_server(site: DashboardSite) -> None:
-    world = site.served.world
-    page = await site.page("/p/default/runs?show=table&filter=name:~live")
+    world = site.world
+    page = await site.page("/p/runs/runs?show=table&filter=name:~live")
     await expect(page.get_by_text("No run matches")).to_be_visible()
     experiment, _ = await world.submit(
         make_definition(name="live one", loop={"env_steps": 4_444}), seeds=[0]
@@ -152,10 +124,10 @@ async def test_rows_follow_the_server(site: DashboardSite) -> None:
 
 
 async def test_all_that_match_are_paused_unless_it_is_called_off(site: DashboardSite) -> None:
-    world = site.served.world
+    world = site.world
     document = make_definition(name="To pause", loop={"env_steps": 2_222})
     experiment, _ = await world.submit(document, seeds=[*range(3)])
-    page = await site.page(f"/p/default/runs?show=table&filter=experiment:{experiment.id}")
+    page = await site.page(f"/p/runs/runs?show=table&filter=experiment:{experiment.id}")
     await page.get_by_role("checkbox", name=re.compile("Select seed 0 of")).check()
     bar = page.get_by_role("region", name="Selected runs")
     await bar.get_by_role("button", name="Select all 3 that match").click()
@@ -179,11 +151,11 @@ async def test_all_that_match_are_paused_unless_it_is_called_off(site: Dashboard
 
 
 async def test_many_runs_are_scrolled_to_the_end(site: DashboardSite) -> None:
-    world = site.served.world
+    world = site.world
     for number in range(_MANY // 1_000):
         document = make_definition(name="Crowd", loop={"env_steps": 60_000 + number})
         await world.submit(document, seeds=[*range(1_000)])
-    page = await site.page("/p/default/runs?show=table&filter=name:Crowd&sort=seed")
+    page = await site.page("/p/runs/runs?show=table&filter=name:Crowd&sort=seed")
     await expect(page.get_by_text("3,000 runs")).to_be_visible()
     pane = page.locator("table[aria-label=Runs]").locator("..")
     for _ in range(40):
@@ -196,7 +168,7 @@ async def test_many_runs_are_scrolled_to_the_end(site: DashboardSite) -> None:
 async def test_a_panel_of_the_board_is_enlarged_and_its_tooltip_is_pinned(
     site: DashboardSite,
 ) -> None:
-    page = await site.page("/p/default/runs?show=board&filter=name:~0.&panels=evaluation/mean")
+    page = await site.page("/p/runs/runs?show=board&filter=name:~0.&panels=evaluation/mean")
     panel = page.locator("figure").filter(has=page.get_by_test_id("board-evaluation/mean"))
     chart = panel.get_by_test_id("board-evaluation/mean")
     await expect(chart).to_have_attribute("data-points", re.compile("[1-9]"))
@@ -227,8 +199,8 @@ async def test_a_panel_of_the_board_is_enlarged_and_its_tooltip_is_pinned(
 
 
 async def test_an_enlarged_panel_is_part_of_the_address(site: DashboardSite) -> None:
-    path = "/p/default/runs?show=board&filter=name:~0."
-    page = await site.page("/p/default/experiments")
+    path = "/p/runs/runs?show=board&filter=name:~0."
+    page = await site.page("/p/runs/experiments")
     await page.goto(path)
     panel = page.locator("figure").filter(has=page.get_by_test_id("board-evaluation/mean"))
     chart = panel.get_by_test_id("board-evaluation/mean")

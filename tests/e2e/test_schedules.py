@@ -14,12 +14,10 @@ import pytest
 import torch
 
 from tests.e2e.run_history import make_cartpole_definition
-from tests.support.process_stack import Stack
+from tests.support.process_stack import FINAL, Stack
 from tests.support.waiting import wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
-
-FINAL = {"succeeded", "failed", "cancelled"}
 
 
 def make_small_definition(env_steps: int, **changes: Any) -> dict[str, Any]:
@@ -64,20 +62,20 @@ def list_exports(stack: Stack, run_id: str, attempt_id: str) -> set[str]:
 
 
 @pytest.mark.slow
-def test_a_test_job_stores_an_evaluation_and_no_snapshot(shared_stack: Stack) -> None:
+def test_a_test_job_stores_an_evaluation_and_no_snapshot(stack: Stack) -> None:
     definition = make_small_definition(410)
-    (run,) = shared_stack.submit(definition, schedule="test")
-    done = shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, "the test ends")
+    (run,) = stack.submit(definition, schedule="test")
+    done = stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, "the test ends")
     assert (done["state"], done["fence"], done["latest_evaluation"]) == ("succeeded", 0, None)
-    (only,) = list_evaluations(shared_stack, run["id"])
+    (only,) = list_evaluations(stack, run["id"])
     assert (only["source"], only["update"], only["episodes"]) == ("test", 1, 1)
-    assert count_points(shared_stack, run["id"], "evaluation_of_test/mean") == 1
-    assert count_points(shared_stack, run["id"], "evaluation/mean") == 0
-    assert not shared_stack.get(f"runs/{run['id']}/snapshots")["items"]
-    assert "weights.safetensors" in list_exports(shared_stack, run["id"], done["attempts"][0]["id"])
+    assert count_points(stack, run["id"], "evaluation_of_test/mean") == 1
+    assert count_points(stack, run["id"], "evaluation/mean") == 0
+    assert not stack.get(f"runs/{run['id']}/snapshots")["items"]
+    assert "weights.safetensors" in list_exports(stack, run["id"], done["attempts"][0]["id"])
 
-    (same,) = shared_stack.submit(definition)
-    trained = shared_stack.wait_for_run(
+    (same,) = stack.submit(definition)
+    trained = stack.wait_for_run(
         same["id"], lambda run: run["fence"] == 1 and run["state"] in FINAL, "the training ends"
     )
     assert (same["id"], trained["resume_quality"], trained["progress"]["env_step"]) == (
@@ -85,36 +83,28 @@ def test_a_test_job_stores_an_evaluation_and_no_snapshot(shared_stack: Stack) ->
         "fresh",
         410,
     )
-    assert [row["source"] for row in list_evaluations(shared_stack, run["id"], source="test")] == [
-        "test"
-    ]
+    assert [row["source"] for row in list_evaluations(stack, run["id"], source="test")] == ["test"]
 
 
-def test_training_schedules_evaluate_save_and_export(shared_stack: Stack) -> None:
-    (whole,) = shared_stack.submit(make_small_definition(420), schedule="train_and_evaluate")
+def test_training_schedules_evaluate_save_and_export(stack: Stack) -> None:
+    (whole,) = stack.submit(make_small_definition(420), schedule="train_and_evaluate")
     rounds = make_small_definition(
         430,
         snapshot={"every_env_steps": None, "keep_best": False, "keep_last": 5},
         export={"formats": ["weights"]},
     )
-    (in_rounds,) = shared_stack.submit(rounds, schedule="continuous_train_and_evaluate")
+    (in_rounds,) = stack.submit(rounds, schedule="continuous_train_and_evaluate")
     for run, last in ((whole, 420), (in_rounds, 430)):
-        done = shared_stack.wait_for_run(
-            run["id"], lambda run: run["state"] in FINAL, "the run ends"
-        )
+        done = stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, "the run ends")
         assert done["state"] == "succeeded", done["failure"]
-        assert [
-            (row["env_step"], row["final"]) for row in list_evaluations(shared_stack, run["id"])
-        ] == [
+        assert [(row["env_step"], row["final"]) for row in list_evaluations(stack, run["id"])] == [
             (200, False),
             (400, False),
             (last, True),
         ]
-        assert "weights.safetensors" in list_exports(
-            shared_stack, run["id"], done["attempts"][0]["id"]
-        )
-        assert count_points(shared_stack, run["id"], "evaluation/mean") == 3
-    saved = shared_stack.get(f"runs/{in_rounds['id']}/snapshots", sort="env_step")["items"]
+        assert "weights.safetensors" in list_exports(stack, run["id"], done["attempts"][0]["id"])
+        assert count_points(stack, run["id"], "evaluation/mean") == 3
+    saved = stack.get(f"runs/{in_rounds['id']}/snapshots", sort="env_step")["items"]
     assert [(one["env_step"], one["state"]) for one in saved] == [
         (200, "verified"),
         (400, "verified"),
@@ -123,61 +113,57 @@ def test_training_schedules_evaluate_save_and_export(shared_stack: Stack) -> Non
 
 
 @pytest.mark.slow
-def test_a_continuous_evaluation_follows_its_training_on_a_second_slot(shared_stack: Stack) -> None:
+def test_a_continuous_evaluation_follows_its_training_on_a_second_slot(stack: Stack) -> None:
     document = make_cartpole_definition(
         9_400,
         evaluation={"every_env_steps": None, "episodes": 1},
         snapshot={"every_env_steps": 1_000},
     )
-    (run,) = shared_stack.submit(document)
-    job = shared_stack.post(
+    (run,) = stack.submit(document)
+    job = stack.post(
         f"runs/{run['id']}/jobs", {"schedule": "continuous_eval", "evaluate": {"episodes": 2}}
     )
     path = f"jobs/{job['id']}"
     wait_for(
-        lambda: len(_list_evaluations_of_job(shared_stack, run["id"], job["id"])) >= 1,
+        lambda: len(_list_evaluations_of_job(stack, run["id"], job["id"])) >= 1,
         "the first snapshot is evaluated",
     )
-    training = shared_stack.get(f"runs/{run['id']}")
+    training = stack.get(f"runs/{run['id']}")
     assert training["state"] == "running", "it evaluates beside the training"
 
-    shared_stack.post(f"jobs/{training['job_id']}:pause", {})
+    stack.post(f"jobs/{training['job_id']}:pause", {})
     wait_for(
-        lambda: "Follows the training" in (shared_stack.get(path)["waiting"] or ""),
+        lambda: "Follows the training" in (stack.get(path)["waiting"] or ""),
         "it gives its slot back and says why",
     )
-    assert shared_stack.get(path)["state"] == "queued"
-    shared_stack.post(f"jobs/{training['job_id']}:resume", {})
+    assert stack.get(path)["state"] == "queued"
+    stack.post(f"jobs/{training['job_id']}:resume", {})
 
-    done = wait_for_job_success(shared_stack, job["id"])
+    done = wait_for_job_success(stack, job["id"])
     assert done["attempts"] >= 2
-    run = shared_stack.get(f"runs/{run['id']}")
+    run = stack.get(f"runs/{run['id']}")
     assert (run["state"], len({one["job_id"] for one in run["attempts"]})) == ("succeeded", 2)
-    followed = _list_evaluations_of_job(shared_stack, run["id"], job["id"])
+    followed = _list_evaluations_of_job(stack, run["id"], job["id"])
     read = [row["snapshot_id"] for row in followed]
     assert len(set(read)) == len(read), "each snapshot is evaluated once, over all attempts"
-    newest = next(
-        one for one in shared_stack.get(f"runs/{run['id']}/snapshots")["items"] if one["newest"]
-    )
+    newest = next(one for one in stack.get(f"runs/{run['id']}/snapshots")["items"] if one["newest"])
     assert newest["id"] in read, "the last snapshot is evaluated"
     assert {(row["source"], row["episodes"]) for row in followed} == {("evaluation", 2)}
-    assert count_points(shared_stack, run["id"], "evaluation/mean") == len(followed) + 1
+    assert count_points(stack, run["id"], "evaluation/mean") == len(followed) + 1
 
-    beside = shared_stack.post(
+    beside = stack.post(
         f"runs/{run['id']}/jobs",
         {"schedule": "continuous_eval_on_train_data", "evaluate": {"episodes": 3}},
     )
-    wait_for_job_success(shared_stack, beside["id"])
-    on_train_data = list_evaluations(shared_stack, run["id"], source="train_data")
+    wait_for_job_success(stack, beside["id"])
+    on_train_data = list_evaluations(stack, run["id"], source="train_data")
     assert newest["id"] in {row["snapshot_id"] for row in on_train_data}
     assert {(row["seed"], row["episodes"]) for row in on_train_data} == {(0, 3)}
-    names = {one["name"] for one in shared_stack.get(f"runs/{run['id']}/series")["items"]}
+    names = {one["name"] for one in stack.get(f"runs/{run['id']}/series")["items"]}
     assert {"evaluation/mean", "evaluation_on_train_data/mean"} <= names
-    assert count_points(shared_stack, run["id"], "evaluation_on_train_data/mean") == len(
-        on_train_data
-    )
-    for attempt in shared_stack.get(f"runs/{run['id']}")["attempts"]:
-        assert not (shared_stack.attempt_directory(attempt["id"]) / "inputs").exists(), (
+    assert count_points(stack, run["id"], "evaluation_on_train_data/mean") == len(on_train_data)
+    for attempt in stack.get(f"runs/{run['id']}")["attempts"]:
+        assert not (stack.attempt_directory(attempt["id"]) / "inputs").exists(), (
             "no snapshot is left on the worker's disk"
         )
 
@@ -186,22 +172,22 @@ def _list_evaluations_of_job(stack: Stack, run_id: str, job_id: str) -> list[dic
     return [row for row in list_evaluations(stack, run_id) if row["job_id"] == job_id]
 
 
-def test_an_exported_onnx_file_acts_like_the_policy(shared_stack: Stack) -> None:
+def test_an_exported_onnx_file_acts_like_the_policy(stack: Stack) -> None:
     """Covers an export job from the command to the written files."""
-    (run,) = shared_stack.submit(make_small_definition(210))
-    shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, "the run ends")
+    (run,) = stack.submit(make_small_definition(210))
+    stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, "the run ends")
     asked = ("--format", "weights", "--format", "program", "--format", "onnx", "--wait", "--json")
-    job = json.loads(shared_stack.run_palestra("export", run["id"], *asked))
+    job = json.loads(stack.run_palestra("export", run["id"], *asked))
     assert (job["state"], job["evaluate"]["formats"]) == (
         "succeeded",
         ["weights", "program", "onnx"],
     )
-    artifacts = shared_stack.get(f"runs/{run['id']}/artifacts", limit=500)["items"]
+    artifacts = stack.get(f"runs/{run['id']}/artifacts", limit=500)["items"]
     files = {one["name"]: one["id"] for one in artifacts if one["kind"] == "export"}
     assert set(files) == {"weights.safetensors", "policy.json", "policy.pt2", "policy.onnx"}
     observations = np.random.default_rng(0).normal(size=(256, 4)).astype(np.float32)
-    program = torch.export.load(io.BytesIO(shared_stack.read_content(files["policy.pt2"]))).module()
-    graph = onnx.load_from_string(shared_stack.read_content(files["policy.onnx"]))
+    program = torch.export.load(io.BytesIO(stack.read_content(files["policy.pt2"]))).module()
+    graph = onnx.load_from_string(stack.read_content(files["policy.onnx"]))
     (acted,) = onnx.reference.ReferenceEvaluator(graph).run(None, {"input_0": observations})
     expected = program(torch.from_numpy(observations)).numpy()
     assert np.array_equal(acted, expected)

@@ -3,24 +3,17 @@
 import csv
 import hashlib
 import re
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
-import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
 from tests.app.services.test_statistics import train_seeds
-from tests.e2e.dashboard_site import DashboardSite, open_site
+from tests.e2e.dashboard_site import BROWSER_MARKS, DashboardSite
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.timeout(600),
-]
+pytestmark = BROWSER_MARKS
 
 EXPERIMENTS = (("ppo", "CartPole-v1", 5), ("ppo", "Pendulum-v1", 4), ("dqn", "CartPole-v1", 5))
 LIMITS = {"Pendulum-v1": (-1600.0, -150.0), "CartPole-v1": (20.0, 480.0)}
@@ -36,28 +29,23 @@ def draw_curves(env: str, seed: int, seeds: int) -> list[tuple[float, ...]]:
     return [tuple(float(one) for one in curve) for curve in curves]
 
 
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def site(
-    migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[DashboardSite]:
-    async with open_site(migrated_sqlite, tmp_path_factory.mktemp("statistics")) as opened:
-        world = opened.served.world
-        for number, (agent, env, seeds) in enumerate(EXPERIMENTS):
-            document: dict[str, Any] = {
-                "name": f"Benchmark {agent} {env}",
-                "env": {"id": env},
-                "agent": {"name": agent, "gamma": 0.98 if agent == "dqn" else 0.99},
-            }
-            await train_seeds(world, document, draw_curves(env, number, seeds))
-        yield opened
+@pytest_asyncio.fixture(loop_scope="session", scope="module")
+async def site(shared_site: DashboardSite) -> DashboardSite:
+    site = await shared_site.add_project("statistics")
+    for number, (agent, env, seeds) in enumerate(EXPERIMENTS):
+        document: dict[str, Any] = {
+            "name": f"Benchmark {agent} {env}",
+            "env": {"id": env},
+            "agent": {"name": agent, "gamma": 0.98 if agent == "dqn" else 0.99},
+        }
+        await train_seeds(site.world, document, draw_curves(env, number, seeds))
+    return site
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def page(site: DashboardSite) -> AsyncIterator[Page]:
+@pytest_asyncio.fixture(loop_scope="session")
+async def page(site: DashboardSite, close_pages: None) -> Page:
     """The page of the benchmark's runs, scaled by their extremes."""
-    opened = await site.page("/benchmarks?filter=Benchmark&normalise=min_max")
-    yield opened
-    await site.close_pages()
+    return await site.page("/benchmarks?filter=Benchmark&normalise=min_max")
 
 
 async def save(page: Page, title: str, item: str) -> bytes:

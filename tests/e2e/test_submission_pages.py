@@ -1,21 +1,14 @@
 """The pages on which one submits, in a browser: form and YAML, faults, drafts, clones, dialogs."""
 
 import re
-from collections.abc import AsyncIterator
-from pathlib import Path
 
-import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from tests.e2e.dashboard_site import DashboardSite, open_site
+from tests.e2e.dashboard_site import BROWSER_MARKS, DashboardSite
 from tests.support.server_fixture import make_definition
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.timeout(600),
-]
+pytestmark = BROWSER_MARKS
 
 UNNAMED = """
 () => [...document.querySelectorAll("main input, main textarea, main button, main [role=switch]")]
@@ -27,23 +20,15 @@ UNNAMED = """
 """Controls without a name for a screen reader."""
 
 
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def site(
-    migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[DashboardSite]:
-    async with open_site(migrated_sqlite, tmp_path_factory.mktemp("submit")) as opened:
-        await opened.served.world.register(slots=2, name="form")
-        yield opened
-
-
-@pytest_asyncio.fixture(loop_scope="module", autouse=True)
-async def close_pages(site: DashboardSite) -> AsyncIterator[None]:
-    yield
-    await site.close_pages()
+@pytest_asyncio.fixture(loop_scope="session", scope="module")
+async def site(shared_site: DashboardSite) -> DashboardSite:
+    site = await shared_site.add_project("submissions")
+    await site.world.register(slots=2, name="form")
+    return site
 
 
 async def test_the_form_and_the_yaml_follow_each_other(site: DashboardSite) -> None:
-    page = await site.page("/p/default/new?preset=cartpole-dqn")
+    page = await site.page("/p/submissions/new?preset=cartpole-dqn")
     text = page.get_by_role("textbox", name="Submission as YAML")
     rate = page.get_by_role("textbox", name="Learning rate")
     await rate.fill("3e-4")
@@ -60,7 +45,7 @@ async def test_the_form_and_the_yaml_follow_each_other(site: DashboardSite) -> N
 async def test_faults_are_at_their_fields_and_keep_the_form_from_being_sent(
     site: DashboardSite,
 ) -> None:
-    page = await site.page("/p/default/new")
+    page = await site.page("/p/submissions/new")
     await page.get_by_role("textbox", name="Minibatch size").fill("100000")
     await page.get_by_role("textbox", name="Seeds").fill("0, x")
     await expect(page.get_by_role("alert")).to_contain_text("agent.minibatch_size")
@@ -70,7 +55,7 @@ async def test_faults_are_at_their_fields_and_keep_the_form_from_being_sent(
 
 
 async def test_a_draft_survives_a_reload_until_it_is_discarded(site: DashboardSite) -> None:
-    page = await site.page("/p/default/new")
+    page = await site.page("/p/submissions/new")
     name = page.get_by_role("textbox", name="Name", exact=True)
     await name.fill("Not yet submitted")
     await page.wait_for_timeout(500)
@@ -82,10 +67,10 @@ async def test_a_draft_survives_a_reload_until_it_is_discarded(site: DashboardSi
 
 
 async def test_a_clone_shows_what_differs_and_seeds_are_added(site: DashboardSite) -> None:
-    world = site.served.world
+    world = site.world
     document = make_definition(name="Original", loop={"env_steps": 1_777})
     original, _ = await world.submit(document, seeds=(0, 4))
-    page = await site.page(f"/p/default/experiments/{original.id}")
+    page = await site.page(f"/p/submissions/experiments/{original.id}")
     await page.get_by_role("link", name="Clone with changes").click()
     await expect(page.get_by_role("textbox", name="Seeds")).to_have_value("0, 4")
     await expect(page.get_by_text("Nothing differs yet")).to_be_visible()
@@ -95,7 +80,7 @@ async def test_a_clone_shows_what_differs_and_seeds_are_added(site: DashboardSit
     await page.get_by_role("button", name="Submit 2 runs").click()
     await expect(page.get_by_role("heading", name="Original")).to_be_visible()
     assert original.id not in page.url
-    await page.goto(f"/p/default/experiments/{original.id}")
+    await page.goto(f"/p/submissions/experiments/{original.id}")
     await page.get_by_role("button", name="New job").click()
     await page.get_by_role("menuitem", name="Train more seeds…").click()
     await expect(page.get_by_role("textbox", name="Seeds")).to_have_value("1, 2")

@@ -3,34 +3,16 @@
 Its agent is submitted, trained, paused, resumed and evaluated.
 """
 
-import shutil
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from palestra.contract.agents import BUILTIN_AGENTS
-from tests.support.distributions import install
-from tests.support.process_stack import Stack
+from tests.support.process_stack import FINAL, Stack
 from tests.support.waiting import wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
-
-FINAL = {"succeeded", "failed", "cancelled"}
-
-
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    directory = Path(tempfile.mkdtemp(prefix="plr-", dir="/tmp"))
-    site = install(directory / "site")
-    try:
-        with Stack(directory, worker={"PYTHONPATH": str(site)}) as running:
-            yield running
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 def make_climber_definition(env_steps: int, **parameters: Any) -> dict[str, Any]:

@@ -1,8 +1,16 @@
-"""The fixture type and the document that tests of the commands share."""
+"""The fixture type and the document that tests of the commands share, and commands in process."""
 
+import contextlib
+import io
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import copy_context
+from dataclasses import dataclass
+from pathlib import Path
+from unittest import mock
 
+from palestra.cli.main import main
 from tests.support import api_samples
 
 RunCommand = Callable[..., tuple[int, str, str]]
@@ -10,3 +18,47 @@ RunCommand = Callable[..., tuple[int, str, str]]
 
 DOCUMENT = json.dumps({"definition": api_samples.make_definition(), "options": {"seeds": [0]}})
 """The document that the fixture `peer` writes as `x.yaml`."""
+
+
+@dataclass(frozen=True)
+class CommandResult:
+    """Exit code and output of a command that has ended."""
+
+    exit_code: int
+    output: str
+    errors: str
+
+
+def run_command(
+    arguments: Sequence[str],
+    variables: Mapping[str, str],
+    directory: Path,
+    given: str = "",
+    *,
+    program: Callable[[Sequence[str]], int] = main,
+) -> CommandResult:
+    """Runs `palestra` in this process, since a process for each command imports for long.
+
+    A command that replaces its process (`palestra server`, `worker`, `db`) needs a process.
+
+    Args:
+        arguments: The command and its arguments.
+        variables: The whole environment of the command.
+        directory: Its working directory.
+        given: Its standard input.
+        program: Another program that is called with the arguments.
+    """
+    output, errors = io.StringIO(), io.StringIO()
+    with (
+        mock.patch.dict(os.environ, variables, clear=True),
+        mock.patch("sys.stdin", io.TextIOWrapper(io.BytesIO(given.encode()))),
+        contextlib.chdir(directory),
+        contextlib.redirect_stdout(output),
+        contextlib.redirect_stderr(errors),
+    ):
+        try:
+            # The command keeps the project that was named in a variable of its context.
+            exit_code = copy_context().run(program, arguments)
+        except SystemExit as end:
+            exit_code = int(end.code or 0)
+    return CommandResult(exit_code, output.getvalue(), errors.getvalue())

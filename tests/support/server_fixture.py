@@ -355,12 +355,14 @@ class World:
             await leases.release(session, attempt_id, body)
 
 
-async def make_world(database: Database) -> World:
-    """Creates a project with two users in an empty database."""
-    project = ProjectRow(id=new_id("prj"), slug="default", name="default")
+async def make_world(
+    database: Database, name: str = "default", admin_name: str = "admin", other_name: str = "bea"
+) -> World:
+    """Creates a project with an administrator and another user."""
+    project = ProjectRow(id=new_id("prj"), slug=name, name=name)
     people = [
-        UserRow(id=new_id("usr"), name="admin", is_admin=True),
-        UserRow(id=new_id("usr"), name="bea"),
+        UserRow(id=new_id("usr"), name=admin_name, is_admin=True),
+        UserRow(id=new_id("usr"), name=other_name),
     ]
     async with database.write() as session:
         session.add_all([project, *people])

@@ -45,7 +45,6 @@ class SeveralServers(Stack):
             worker=worker,
         )
         self._environment["PALESTRA_BUS_URL"] = self._environment["PALESTRA_BROKER_URL"]
-        self.database_url = database_url
         self.worker_module = HELD
         self.ports = {f"server-{number + 1}": find_free_port() for number in range(servers)}
         self.proxy = BalancingProxy(list(self.ports.values()))
