@@ -3,25 +3,17 @@ import math
 import numpy as np
 import pytest
 import torch
-from gymnasium import spaces
 
 from palestra.contract.agents import NafParameters
-from tests.unit.workers.rl.agents.agent_kit import assert_same_state, make_context, make_experience
 from tests.unit.workers.rl.agents.continuous_kit import (
-    assert_learns_a_bandit,
     flatten,
     follow,
-    get_row,
     make_algorithm,
     make_modules,
     make_random_batch,
-    make_replay_agent,
     make_state,
-    stack_states,
 )
-from workers.acceleration.nested_tensors import map_tensors
-from workers.acceleration.update_runner import eager_gradient, functional_gradient
-from workers.core.errors import DefinitionError
+from workers.acceleration.update_runner import eager_gradient
 from workers.rl.agents.naf import build
 
 HYPER = NafParameters(
@@ -116,74 +108,8 @@ def test_update_equals_a_module_with_an_optimizer(max_grad_norm) -> None:
     torch.testing.assert_close(state.targets, flatten([target]), rtol=1e-3, atol=1e-3)
 
 
-def test_both_gradients_give_the_same_update_and_change_nothing() -> None:
-    math_ = make_algorithm(build, HYPER)
-    state, batch = make_state(math_), make_random_batch()
-    before = map_tensors(torch.clone, state), map_tensors(torch.clone, batch)
-    eager, functional = (
-        math_.update(gradient, state, batch) for gradient in (eager_gradient, functional_gradient)
-    )
-    torch.testing.assert_close(tuple(eager), tuple(functional), rtol=1e-5, atol=1e-6)
-    torch.testing.assert_close((state, batch), before, rtol=0, atol=0)
-
-
 def test_large_entries_off_the_diagonal_leave_finite_gradients() -> None:
     math_ = make_algorithm(build, HYPER, actions=2)
     outputs = torch.tensor([[0.1, 0.2, 0.0, 0.5, 200.0, 0.5]])
     slope = torch.func.grad(lambda given: math_.advantages(given, torch.zeros(1, 2)).sum())(outputs)
     assert torch.isfinite(slope).all()
-
-
-def test_vmap_over_four_seeds_equals_four_updates() -> None:
-    math_ = make_algorithm(build, HYPER)
-    states, batches = (
-        [make_state(math_, seed) for seed in range(4)],
-        [make_random_batch(seed=seed) for seed in range(4)],
-    )
-    stack, stacked_batch = stack_states(states), stack_states(batches)
-    for _ in range(3):
-        stack = torch.func.vmap(
-            lambda state, batch: math_.update(functional_gradient, state, batch)
-        )(stack, stacked_batch).state
-    for seed, alone in enumerate(states):
-        for _ in range(3):
-            alone = math_.update(eager_gradient, alone, batches[seed]).state  # noqa: PLW2901
-        torch.testing.assert_close(get_row(stack, seed), alone, rtol=1e-4, atol=1e-5)
-
-
-def test_acting_in_numpy_equals_acting_in_torch() -> None:
-    agent = make_replay_agent(build, HYPER)
-    observation = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
-    quick = agent.act(observation, explore=False)
-    np.testing.assert_allclose(
-        quick,
-        agent.algorithm.act(agent.named_parameters(), torch.from_numpy(observation), ()).numpy(),
-        rtol=1e-5,
-    )
-
-
-def test_a_state_in_mid_training_continues_bit_exactly() -> None:
-    hyper = HYPER.model_copy(update={"buffer_size": 64})
-    first, rng = make_replay_agent(build, hyper, seed=3), np.random.default_rng(0)
-    first.observe(make_experience(first, 20, 2, rng))
-    first.learn(13)
-    second = make_replay_agent(build, hyper, seed=99)
-    second.load_state_dict(first.state_dict())
-    second.memory.load_state_dict(first.memory.state_dict())
-    for agent in (first, second):
-        rng = np.random.default_rng(1)
-        agent.observe(make_experience(agent, 20, 2, rng))
-        agent.learn(9)
-    assert_same_state(first.state_dict(), second.state_dict())
-    assert_same_state(first.memory.state_dict(), second.memory.state_dict())
-
-
-def test_discrete_actions_are_refused_with_a_remedy() -> None:
-    with pytest.raises(DefinitionError, match=r"dqn, drqn, .*, which take Discrete"):
-        build(HYPER, make_context(spaces.Discrete(3)))
-
-
-def test_naf_learns_a_bandit() -> None:
-    assert_learns_a_bandit(
-        build, NafParameters(hidden_sizes=(32,), learning_rate=5e-3, learning_starts=64)
-    )

@@ -3,26 +3,20 @@ import math
 import numpy as np
 import pytest
 import torch
-from gymnasium import spaces
 
 from palestra.contract.agents import Td3Parameters
-from tests.unit.workers.rl.agents.agent_kit import assert_same_state, make_context, make_experience
+from tests.unit.workers.rl.agents.agent_kit import assert_same_state, make_experience
 from tests.unit.workers.rl.agents.continuous_kit import (
-    assert_learns_a_bandit,
     flatten,
     follow,
-    get_row,
     make_algorithm,
     make_modules,
     make_random_batch,
     make_replay_agent,
     make_state,
     measure_gradient,
-    stack_states,
 )
-from workers.acceleration.nested_tensors import map_tensors
-from workers.acceleration.update_runner import eager_gradient, functional_gradient, make_runner
-from workers.core.errors import DefinitionError
+from workers.acceleration.update_runner import eager_gradient, make_runner
 from workers.rl.agents.td3 import build
 
 HYPER = Td3Parameters(
@@ -153,34 +147,6 @@ def test_updates_equal_modules_with_optimizers() -> None:
     torch.testing.assert_close(state.critic_targets, flatten(targets), rtol=1e-3, atol=1e-3)
 
 
-def test_both_gradients_give_the_same_update_and_change_nothing() -> None:
-    math_ = make_algorithm(build, HYPER)
-    state, batch = make_state(math_), make_batch()
-    before = map_tensors(torch.clone, state), map_tensors(torch.clone, batch)
-    eager, functional = (
-        math_.update(gradient, state, batch) for gradient in (eager_gradient, functional_gradient)
-    )
-    torch.testing.assert_close(tuple(eager), tuple(functional), rtol=1e-5, atol=1e-6)
-    torch.testing.assert_close((state, batch), before, rtol=0, atol=0)
-
-
-def test_vmap_over_four_seeds_equals_four_updates() -> None:
-    math_ = make_algorithm(build, HYPER)
-    states, batches = (
-        [make_state(math_, seed) for seed in range(4)],
-        [make_batch(seed) for seed in range(4)],
-    )
-    stack, stacked_batch = stack_states(states), stack_states(batches)
-    for update in math_.cycle:
-        stack = torch.func.vmap(
-            lambda state, batch, update=update: update(functional_gradient, state, batch)
-        )(stack, stacked_batch).state
-    for seed, alone in enumerate(states):
-        for update in math_.cycle:
-            alone = update(eager_gradient, alone, batches[seed]).state  # noqa: PLW2901
-        torch.testing.assert_close(get_row(stack, seed), alone, rtol=1e-4, atol=1e-5)
-
-
 def test_exploring_actions_have_normal_noise() -> None:
     agent = make_replay_agent(
         build,
@@ -190,29 +156,6 @@ def test_exploring_actions_have_normal_noise() -> None:
     observation = np.zeros((500, 3), np.float32)
     noise = agent.act(observation, explore=True) - agent.act(observation, explore=False)
     assert np.std(noise) == pytest.approx(0.05, rel=0.1)
-
-
-def test_acting_in_numpy_equals_acting_in_torch() -> None:
-    agent = make_replay_agent(build, HYPER)
-    observation = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
-    quick = agent.act(observation, explore=False)
-    np.testing.assert_allclose(
-        quick,
-        agent.algorithm.act(agent.named_parameters(), torch.from_numpy(observation), ()).numpy(),
-        rtol=1e-5,
-    )
-
-
-def test_discrete_actions_are_refused_with_a_remedy() -> None:
-    with pytest.raises(DefinitionError, match=r"dqn, drqn, .*, which take Discrete"):
-        build(HYPER, make_context(spaces.Discrete(3)))
-
-
-def test_td3_learns_a_bandit() -> None:
-    assert_learns_a_bandit(
-        build,
-        Td3Parameters(hidden_sizes=(32,), batch_size=64, learning_rate=5e-3, learning_starts=64),
-    )
 
 
 @pytest.mark.slow
