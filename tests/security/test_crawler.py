@@ -32,7 +32,7 @@ from tests.support.marked_project import (
     make_missing_id,
     share_worker,
 )
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE_SECONDS, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -215,7 +215,7 @@ async def test_no_stream_shows_the_other_project(
     heard = bytearray()
     headers = {"Authorization": f"Bearer {shared.tokens[f'{own.side} maintainer']}"}
     async with (
-        httpx.AsyncClient(base_url=address) as client,
+        httpx.AsyncClient(base_url=address, timeout=PATIENCE_SECONDS) as client,
         client.stream("GET", url, params=query, headers=headers) as answer,
     ):
         assert answer.status_code == 200
@@ -262,7 +262,8 @@ async def test_a_stream_of_a_foreign_object_is_as_silent_as_that_of_a_missing_on
     foreign = other.ids[f"{parameter}_id"][0]
     heard = [bytearray(), bytearray()]
     headers = {"Authorization": f"Bearer {shared.tokens[f'{own.side} maintainer']}"}
-    async with httpx.AsyncClient(base_url=address, headers=headers) as client:
+    options = {"base_url": address, "timeout": PATIENCE_SECONDS}
+    async with httpx.AsyncClient(headers=headers, **options) as client:
         for wanted, into in zip((foreign, make_missing_id(foreign)), heard, strict=True):
             query = {"after": "0", parameter: wanted}
             async with client.stream("GET", "/api/v1/events", params=query) as answer:

@@ -3,6 +3,8 @@
 import sqlite3
 from pathlib import Path
 
+from tests.support.waiting import PATIENCE_SECONDS
+
 
 def assign_job(directory: Path, job_id: str, worker_id: str) -> None:
     """Assigns a queued job to a worker, so that the worker may claim it.
@@ -12,7 +14,7 @@ def assign_job(directory: Path, job_id: str, worker_id: str) -> None:
         job_id: The job.
         worker_id: The worker.
     """
-    with sqlite3.connect(directory / "palestra.db", timeout=30) as connection:
+    with sqlite3.connect(directory / "palestra.db", timeout=PATIENCE_SECONDS) as connection:
         connection.execute(
             "UPDATE jobs SET assigned_worker_id = ?, charged_weight = 1.0 WHERE id = ?",
             (worker_id, job_id),

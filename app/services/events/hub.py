@@ -38,7 +38,6 @@ MAX_SCAN: Final = 500_000
 ASSURED: Final = 2
 """Streams that each credential may open even if its user has reached the limit per user."""
 TICK_SECONDS: Final = 0.1
-"""Least time between two reads of the log: events that come meanwhile are sent together."""
 RETRY_SECONDS: Final = 5
 _LOOK_SECONDS: Final = 1.0
 """Longest time between two reads of the log, since a notification may be lost."""
@@ -57,6 +56,8 @@ class EventHub:
             may always have `ASSURED` of them.
         most_per_credential: Maximum number of streams of one token or login; by default
             `most_per_user`.
+        tick_seconds: Least time between two reads of the log: events that come meanwhile are sent
+            together.
     """
 
     def __init__(
@@ -67,12 +68,14 @@ class EventHub:
         most: int,
         most_per_user: int,
         most_per_credential: int | None = None,
+        tick_seconds: float = TICK_SECONDS,
     ) -> None:
         self._database = database
         self._bus = bus
         self._most = most
         self._most_per_user = most_per_user
         self._most_per_credential = most_per_credential or most_per_user
+        self._tick_seconds = tick_seconds
         self._groups = StreamGroups()
         self._position: int | None = None
         """ID of the newest event that was read: streams that begin now replay up to it."""
@@ -186,7 +189,7 @@ class EventHub:
                 try:
                     await self._serve()
                     await notified.wait(_LOOK_SECONDS)
-                    await asyncio.sleep(began + TICK_SECONDS - time.monotonic())
+                    await asyncio.sleep(began + self._tick_seconds - time.monotonic())
                 # The database may be away; streams wait and go on.
                 except Exception as error:  # noqa: BLE001
                     _log.warning("live.read_failed", error=type(error).__name__)

@@ -18,7 +18,6 @@ from app.db.engine import Database
 from app.domain.errors import TooManyRequestsError, UnavailableError
 from app.services.curves import curves, logs
 from app.services.events import event_log, subscriptions
-from app.services.events import hub as event_hub
 from app.services.events.filters import StreamFilter
 from app.services.events.frames import LiveEvent
 from app.services.events.hub import EventHub
@@ -32,12 +31,10 @@ from tests.support.waiting import PATIENCE_SECONDS, until
 
 
 @contextlib.asynccontextmanager
-async def run_hub(database: Database, **limits: int) -> AsyncIterator[EventHub]:
+async def run_hub(database: Database, **options: Any) -> AsyncIterator[EventHub]:
     bus = MemoryBus()
     database.listeners.append(lambda topics: [bus.publish(topic) for topic in topics] and None)
-    hub = EventHub(
-        database, bus, most=limits.get("most", 10), most_per_user=limits.get("most_per_user", 10)
-    )
+    hub = EventHub(database, bus, **{"most": 10, "most_per_user": 10, **options})
     task = asyncio.create_task(hub.run())
     try:
         yield hub
@@ -223,14 +220,14 @@ async def test_a_slow_client_is_asked_to_reload(
 
 
 async def test_a_slow_client_gets_the_newest_event_of_a_resource_and_all_points(
-    world: World, database: Database, hub: EventHub, monkeypatch: pytest.MonkeyPatch
+    world: World, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subscriptions, "COALESCE_AT", 2)
-    monkeypatch.setattr(event_hub, "TICK_SECONDS", 0.0)
     run_id, attempt_id = await _start(world)
     job = (await world.list_jobs())[0]
     wish = StreamFilter(project_ids=frozenset({world.project_id}))
-    with hub.open([wish], make_token_caller("u")) as stream:
+    async with run_hub(database, tick_seconds=0) as hub, contextlib.AsyncExitStack() as opened:
+        stream = opened.enter_context(hub.open([wish], make_token_caller("u")))
         events = hub.events(stream, [None], PATIENCE_SECONDS, announced=True)
         assert await anext(events) == []
         await _send(database, attempt_id, 1, records.make_points(run_id, "loss", [1]))

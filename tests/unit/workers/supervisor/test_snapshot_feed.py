@@ -20,7 +20,7 @@ from palestra.contract.job_options import Limits, Resources
 from palestra.contract.names import Schedule, new_id
 from palestra.contract.states import Cause
 from palestra.telemetry.spool import SpoolReader, SpoolWriter
-from tests.support.waiting import wait_for
+from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from workers.ipc import snapshot_requests
 from workers.ipc.attempt_directory import AttemptDirectory
 from workers.ipc.json_log import get_logger
@@ -45,7 +45,7 @@ class FeedBench:
         self.answer: dict[str, Any] = {"training": "live"}
         server.follow = self._answer
         self.server = server
-        self.client = httpx.Client(base_url=server.url, trust_env=False)
+        self.client = httpx.Client(base_url=server.url, trust_env=False, timeout=PATIENCE_SECONDS)
         api = AttemptApi(self.client, self.order.attempt_id)
         parts = FeedParts(
             api=api,
