@@ -39,7 +39,6 @@ async def count_unconverted(database: Database) -> int:
 
 
 @pytest.mark.processes
-@pytest.mark.timeout(600)
 async def test_a_rewriting_that_is_killed_loses_no_point_and_continues(
     training: Training, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,7 +29,6 @@ def make_table(run_id: str) -> list[RunRecord]:
 
 
 @pytest.mark.processes
-@pytest.mark.timeout(900)
 def test_an_older_server_gets_points_and_a_table_waits_for_its_upgrade(tmp_path: Path) -> None:
     tree = write_previous_version(tmp_path / "tree", "tests")
     data = tmp_path / "data"
