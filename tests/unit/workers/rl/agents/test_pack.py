@@ -128,7 +128,7 @@ def make_states_and_batches(
     return states, streams
 
 
-QUICK: Any = (torch.float32, 50, 1e-4)
+QUICK: Any = (torch.float32, 20, 1e-4)
 LONG: Any = (torch.float64, 1_000, 1e-6)
 # The third argument is the number of rows from which on the update is stacked.
 STREAMS = [
@@ -138,7 +138,7 @@ STREAMS = [
         for name in ("dqn", "ppo")
     ),
     *(
-        pytest.param(name, (torch.float64, 60, 1e-6), 0, id=f"{name}-float64")
+        pytest.param(name, (torch.float64, 30, 1e-6), 0, id=f"{name}-float64")
         for name in ("dqn", "ppo")
     ),
     *(
@@ -192,7 +192,7 @@ class ThreeRuns:
         case,
         *,
         together: bool,
-        budgets: tuple[int, ...] = (192, 192, 192),
+        budgets: tuple[int, ...] = (96, 96, 96),
         num_envs: int = 2,
         mode: CompileMode = "eager",
     ) -> None:
@@ -256,7 +256,10 @@ def assert_close(one: Any, other: Any) -> None:
 
 
 def test_runs_of_a_pack_equal_single_runs(case) -> None:
-    together, alone = ThreeRuns(case, together=True), ThreeRuns(case, together=False)
+    together, alone = (
+        ThreeRuns(case, together=True, budgets=(192, 192, 192)),
+        ThreeRuns(case, together=False, budgets=(192, 192, 192)),
+    )
     assert [result.reason for result in together.run(together=True)] == [StopReason.BUDGET] * 3
     alone.run(together=False)
     for packed, lone in zip(list_states(together), list_states(alone), strict=True):
@@ -278,13 +281,13 @@ def test_members_that_end_early_leave_and_the_others_continue(
 ) -> None:
     monkeypatch.setattr(pack, "WORTH_CODE", worth)
     together, alone = (
-        ThreeRuns(case, together=True, budgets=(64, 192, 128)),
-        ThreeRuns(case, together=False, budgets=(64, 192, 128)),
+        ThreeRuns(case, together=True, budgets=(32, 96, 64)),
+        ThreeRuns(case, together=False, budgets=(32, 96, 64)),
     )
     together.pack._is_compiled = is_compiled
     together.run(together=True)
     alone.run(together=False)
-    assert [engine.clock.env_steps for engine in together.engines] == [64, 192, 128]
+    assert [engine.clock.env_steps for engine in together.engines] == [32, 96, 64]
     assert len(together.pack._rows) == rows
     for packed, lone in zip(list_states(together), list_states(alone), strict=True):
         assert_close(packed["agent"], lone["agent"])
@@ -295,7 +298,7 @@ def test_members_that_end_early_leave_and_the_others_continue(
 def test_members_that_leave_a_pack_whose_state_is_written_to_keep_what_they_learnt(
     name: str, traced_examples
 ) -> None:
-    case, budgets = PACKABLE[name], (64, 192, 128)
+    case, budgets = PACKABLE[name], (32, 96, 64)
     together, alone = (
         ThreeRuns(case, together=True, budgets=budgets, mode="compiled"),
         ThreeRuns(case, together=False, budgets=budgets),
@@ -310,7 +313,7 @@ def test_members_that_leave_a_pack_whose_state_is_written_to_keep_what_they_lear
 
 def test_a_run_goes_on_alone_from_its_state_in_a_pack(case) -> None:
     together, whole = (
-        ThreeRuns(case, together=True, budgets=(96, 96, 96)),
+        ThreeRuns(case, together=True, budgets=(48, 48, 48)),
         ThreeRuns(case, together=False),
     )
     together.run(together=True)
@@ -324,7 +327,7 @@ def test_a_run_goes_on_alone_from_its_state_in_a_pack(case) -> None:
 
 
 def test_a_pack_goes_on_from_states_of_runs_alone(case) -> None:
-    alone = ThreeRuns(case, together=False, budgets=(96, 96, 96))
+    alone = ThreeRuns(case, together=False, budgets=(48, 48, 48))
     alone.run(together=False)
     together, whole = ThreeRuns(case, together=True), ThreeRuns(case, together=False)
     for engine, state in zip(together.engines, list_states(alone), strict=True):
