@@ -276,6 +276,7 @@ LEARNERS = {name: model() for name, model in Q_LEARNERS.items()} | {
     "c51": C51Parameters(v_min=-1, v_max=2, atoms=16),
     "rainbow": RainbowParameters(v_min=-1, v_max=2, atoms=16),
     "drqn": DrqnParameters(sequence_length=1, memory_units=16),
+    "qr_dqn": Q_LEARNERS["qr_dqn"](quantiles=16),
 }
 
 
