@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from app.db.clock import SKEW, db_now, now
 from app.db.engine import Database
@@ -182,10 +182,14 @@ class World:
 
     async def submit_one_job(self, **options: Any) -> JobView:
         """Submits the small definition with one seed that has no run yet; returns the new job."""
-        before = {job.id for job in await self.list_jobs()}
+        before = await self._list_job_ids()
         await self.submit(**options)
-        (job,) = [job for job in await self.list_jobs() if job.id not in before]
-        return job
+        (job_id,) = await self._list_job_ids() - before
+        return await self.job(job_id)
+
+    async def _list_job_ids(self) -> set[str]:
+        async with self.database.read() as session:
+            return set(await session.scalars(select(JobRow.id)))
 
     async def list_jobs(self, *, state: JobState | None = None, **wanted: Any) -> Sequence[JobView]:
         """Returns jobs, the oldest first."""
