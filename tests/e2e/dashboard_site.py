@@ -1,6 +1,7 @@
 """A server in the test's process with sample data, whose pages a browser opens."""
 
 import shutil
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Final, Self
 
 import pytest
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser, Locator, Page
 
 from app.db.models import MembershipRow, UserRow
 from app.services.access import logins, sessions
@@ -20,12 +21,11 @@ from tests.support.listening import listening
 from tests.support.server_fixture import World, make_world
 from tests.support.waiting import PATIENCE_SECONDS
 
-BROWSER_MARKS: Final = [
-    pytest.mark.browser,
+PAGE_MARKS: Final = [
     pytest.mark.asyncio(loop_scope="session"),
     pytest.mark.usefixtures("close_pages"),
 ]
-"""Marks of a module whose tests use the fixture `browser`."""
+"""Further marks of a module whose tests use the fixture `browser`."""
 COOKIE: Final = "palestra_session"
 
 
@@ -86,6 +86,25 @@ async def open_page(browser: Browser, url: str, cookies: Mapping[str, str] | Non
         [{"name": name, "value": value, "url": url} for name, value in (cookies or {}).items()]
     )
     return await context.new_page()
+
+
+_SCROLL_DOWN: Final = """
+(pane) => new Promise((done) => {
+  pane.scrollTo(0, pane.scrollHeight);
+  requestAnimationFrame(() => requestAnimationFrame(done));
+})
+"""
+
+
+async def scroll_until_visible(pane: Locator, target: Locator) -> int:
+    """Scrolls an element down until it shows `target`; returns how often it scrolled."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    scrolls = 0
+    while not await target.is_visible():
+        assert time.monotonic() < deadline, f"{target} is not visible after {scrolls} scrolls"
+        await pane.evaluate(_SCROLL_DOWN)
+        scrolls += 1
+    return scrolls
 
 
 @asynccontextmanager

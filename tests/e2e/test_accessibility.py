@@ -15,12 +15,12 @@ from app.services.experiments import experiments
 from app.services.projects import thresholds
 from palestra.contract.states import Cause, Outcome
 from palestra.contract.thresholds import ThresholdRequest
-from tests.e2e.dashboard_site import BROWSER_MARKS, DashboardSite
+from tests.e2e.dashboard_site import PAGE_MARKS, DashboardSite
 from tests.support import records
 from tests.support.server_fixture import World, make_definition, make_submission
 from tests.support.training import make_evaluations, train
 
-pytestmark = BROWSER_MARKS
+pytestmark = [pytest.mark.browser, *PAGE_MARKS]
 
 AXE = Path(__file__).parents[2] / "frontend/node_modules/axe-core/axe.min.js"
 EXAMINE = """async () => {

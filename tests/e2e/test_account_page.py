@@ -3,12 +3,13 @@
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-from tests.e2e.dashboard_site import BROWSER_MARKS, DashboardSite, open_site
+from tests.e2e.dashboard_site import PAGE_MARKS, DashboardSite, open_site
 
-pytestmark = BROWSER_MARKS
+pytestmark = [pytest.mark.browser, *PAGE_MARKS]
 
 FIRST, SECOND = "four unrelated owls sing", "seven quiet lamps drift"
 

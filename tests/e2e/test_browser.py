@@ -7,7 +7,7 @@ import pytest
 from playwright.async_api import Browser
 
 from tests.e2e.curve_points import read_points, read_spooled_points, wait_for_points
-from tests.e2e.dashboard_site import BROWSER_MARKS, open_page
+from tests.e2e.dashboard_site import PAGE_MARKS, open_page
 from tests.e2e.run_history import (
     make_slow_definition,
     release_brake,
@@ -17,7 +17,7 @@ from tests.e2e.run_history import (
 )
 from tests.support.process_stack import Stack
 
-pytestmark = [*BROWSER_MARKS, pytest.mark.processes]
+pytestmark = [pytest.mark.processes, pytest.mark.browser, *PAGE_MARKS]
 
 
 async def test_a_curve_grows_without_reload_and_after_a_killed_server(

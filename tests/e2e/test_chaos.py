@@ -13,7 +13,7 @@ from benchmarks._chaos.curves import list_differences, read_history
 from benchmarks._chaos.installation import run_installation
 from benchmarks.chaos import inject_faults
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.processes
 SHORT = (
     "trainer killed",
     "worker killed",

@@ -13,13 +13,14 @@ from playwright.async_api import Locator, Page, expect
 
 from app.daemons.summariser import Summariser
 from palestra.contract.states import Cause, Outcome
-from tests.e2e.dashboard_site import BROWSER_MARKS, DashboardSite
+from tests.e2e.dashboard_site import PAGE_MARKS, DashboardSite
 from tests.support import records
 from tests.support.artifact_store import AttemptWithStore
 from tests.support.server_fixture import World, make_definition
 from tests.support.training import train
+from tests.support.waiting import until
 
-pytestmark = BROWSER_MARKS
+pytestmark = [pytest.mark.browser, *PAGE_MARKS]
 
 RETURNS = (12.0, 30.0, 21.0)
 STEPS = (100, 200, 300)
@@ -190,12 +191,11 @@ async def test_the_board_zooms_all_panels_and_asks_the_server_again(site: Site) 
     await page.wait_for_url("**start=**")
     start, end = (float(read_query(page)[name][0]) for name in ("start", "end"))
     assert 0 < start < end < 4_000
-    await page.wait_for_timeout(600)
-    assert sent[-1]["start"] == start
-    assert sent[-1]["end"] == end
-    assert len(sent) == 2
+    await until(lambda: len(sent) == 2, "the zoomed curves are queried")
+    assert (sent[1]["start"], sent[1]["end"]) == (start, end)
     await page.get_by_role("button", name="Reset zoom").click()
     await expect(page.get_by_role("button", name="Reset zoom")).to_have_count(0)
+    assert [query.get("start") for query in sent].count(start) == 1, "all panels zoom at once"
 
 
 async def test_the_board_keeps_its_controls_in_the_url(site: Site) -> None:

@@ -12,7 +12,7 @@ from palestra.cli.embedded.child_processes import find_marked
 from tests.e2e.run_history import make_cartpole_definition
 from tests.support.process_stack import make_bare_environment
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.processes
 
 
 def _run_demo(

@@ -8,10 +8,10 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from tests.e2e.curve_points import wait_for_points
-from tests.e2e.dashboard_site import BROWSER_MARKS, open_page
+from tests.e2e.dashboard_site import PAGE_MARKS, open_page
 from tests.e2e.palestra_up import UpProcess
 
-pytestmark = [*BROWSER_MARKS, pytest.mark.processes]
+pytestmark = [pytest.mark.processes, pytest.mark.browser, *PAGE_MARKS]
 
 NAME = "My first pole"
 

@@ -18,7 +18,7 @@ from tests.e2e.run_history import (
 from tests.support.process_stack import FINAL, Stack
 from tests.support.waiting import wait_for
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.processes
 
 
 def test_the_server_has_every_record_that_a_training_spooled(stack: Stack) -> None:

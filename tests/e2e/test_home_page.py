@@ -2,16 +2,17 @@
 
 import re
 
+import pytest
 import pytest_asyncio
 from playwright.async_api import Page, Route, expect
 
 from palestra.contract.permissions import Role
 from palestra.contract.states import Cause, Outcome
 from palestra.contract.work_order import Failure
-from tests.e2e.dashboard_site import BROWSER_MARKS, DashboardSite
+from tests.e2e.dashboard_site import PAGE_MARKS, DashboardSite
 from tests.support.server_fixture import make_definition
 
-pytestmark = BROWSER_MARKS
+pytestmark = [pytest.mark.browser, *PAGE_MARKS]
 
 
 @pytest_asyncio.fixture(loop_scope="session", scope="module")

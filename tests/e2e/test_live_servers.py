@@ -21,7 +21,7 @@ from tests.support.postgres import PostgresServer
 from tests.support.several_servers import SeveralServers
 from tests.support.waiting import wait_for
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.processes
 
 CHANGES = 8
 MOST_SECONDS = 5.0

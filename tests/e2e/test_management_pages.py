@@ -3,17 +3,18 @@
 import re
 
 import httpx
+import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
 from app.services.projects import projects
 from palestra.contract.projects import ProjectRequest
 from palestra.contract.states import Cause, Outcome
-from tests.e2e.dashboard_site import BROWSER_MARKS, DashboardSite
+from tests.e2e.dashboard_site import PAGE_MARKS, DashboardSite
 from tests.support.server_fixture import make_definition, registration
 from tests.support.training import make_evaluations, train
 
-pytestmark = BROWSER_MARKS
+pytestmark = [pytest.mark.browser, *PAGE_MARKS]
 
 END = (Outcome.SUCCEEDED, Cause.BUDGET)
 

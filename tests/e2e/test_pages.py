@@ -13,14 +13,14 @@ from playwright.async_api import Browser, Page, expect
 
 from palestra.contract.states import Cause, Outcome, RunState
 from palestra.contract.work_order import Backlog, Failure
-from tests.e2e.dashboard_site import BROWSER_MARKS, DashboardSite, open_site
+from tests.e2e.dashboard_site import PAGE_MARKS, DashboardSite, open_site
 from tests.support import records
 from tests.support.artifact_store import AttemptWithStore
 from tests.support.listening import listening
 from tests.support.server_fixture import World, make_definition
 from tests.support.training import make_evaluations, train
 
-pytestmark = BROWSER_MARKS
+pytestmark = [pytest.mark.browser, *PAGE_MARKS]
 
 TARGET = (Outcome.SUCCEEDED, Cause.SUCCESS_SCORE)
 

@@ -26,7 +26,7 @@ from tests.support.previous_version import write_previous_version
 from tests.support.process_stack import REPOSITORY, Stack
 from tests.support.waiting import wait_for
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.processes
 
 NEW_SERIES = {"reward/largest"}
 """Series that the previous version does not record."""

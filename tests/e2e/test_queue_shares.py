@@ -5,7 +5,7 @@ import pytest
 from benchmarks import queue_shares
 from benchmarks.queue_shares import SHARES
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.processes
 
 
 def test_all_jobs_end_and_who_submits_one_job_after_many_is_next() -> None:

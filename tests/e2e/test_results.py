@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.run_history import make_cartpole_definition, wait_for_success
 from tests.support.process_stack import Stack
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.processes
 
 
 def test_a_run_is_shown_fetched_and_played(stack: Stack, tmp_path: Path) -> None:

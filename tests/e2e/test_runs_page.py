@@ -4,17 +4,18 @@ import itertools
 import re
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
 import pytest_asyncio
 from playwright.async_api import Locator, Page, expect
 
 from app.daemons.summariser import Summariser
 from palestra.contract.permissions import Role
 from palestra.contract.states import Cause, Outcome, RunState
-from tests.e2e.dashboard_site import BROWSER_MARKS, DashboardSite
+from tests.e2e.dashboard_site import PAGE_MARKS, DashboardSite, scroll_until_visible
 from tests.support.server_fixture import World, make_definition
 from tests.support.training import make_evaluations, train
 
-pytestmark = BROWSER_MARKS
+pytestmark = [pytest.mark.browser, *PAGE_MARKS]
 
 SCORES = {
     ("dqn", 0.99): (400.0, 410.0, 420.0),
@@ -158,10 +159,7 @@ async def test_many_runs_are_scrolled_to_the_end(site: DashboardSite) -> None:
     page = await site.page("/p/runs/runs?show=table&filter=name:Crowd&sort=seed")
     await expect(page.get_by_text("3,000 runs")).to_be_visible()
     pane = page.locator("table[aria-label=Runs]").locator("..")
-    for _ in range(40):
-        await pane.evaluate("(pane) => pane.scrollTo(0, pane.scrollHeight)")
-        await page.wait_for_timeout(100)
-    await expect(_rows(page).filter(has_text="999").first).to_be_visible()
+    await scroll_until_visible(pane, _rows(page).filter(has_text="999").first)
     assert await _rows(page).count() < 120
 
 

@@ -17,7 +17,7 @@ from tests.e2e.run_history import make_cartpole_definition
 from tests.support.process_stack import FINAL, Stack
 from tests.support.waiting import wait_for
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.processes
 
 
 def make_small_definition(env_steps: int, **changes: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from tests.e2e.run_history import make_cartpole_definition, wait_for_success
 from tests.support.process_stack import Stack
 from tests.support.waiting import wait_for
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.processes
 
 
 def test_a_worker_goes_on_with_a_rotated_secret(stack: Stack) -> None:

@@ -17,7 +17,7 @@ from tests.e2e.run_history import (
 )
 from tests.support.process_stack import Stack
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.processes
 
 
 @pytest.mark.slow

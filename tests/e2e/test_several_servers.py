@@ -18,7 +18,7 @@ from tests.support.postgres import PostgresServer
 from tests.support.several_servers import SeveralServers
 from tests.support.waiting import wait_for
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(500)]
+pytestmark = pytest.mark.processes
 
 _RECORD_WRITES = """
 CREATE TABLE writes (number bigserial, writer text, what text);

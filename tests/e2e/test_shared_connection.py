@@ -9,7 +9,7 @@ from playwright.async_api import Browser, expect
 
 from app.settings import Settings
 from tests.e2e.curve_points import read_points, read_spooled_points, wait_for_points
-from tests.e2e.dashboard_site import BROWSER_MARKS, open_page
+from tests.e2e.dashboard_site import PAGE_MARKS, open_page
 from tests.e2e.run_history import (
     make_slow_definition,
     release_brake,
@@ -18,7 +18,7 @@ from tests.e2e.run_history import (
 )
 from tests.support.process_stack import Stack
 
-pytestmark = [*BROWSER_MARKS, pytest.mark.processes]
+pytestmark = [pytest.mark.processes, pytest.mark.browser, *PAGE_MARKS]
 
 MOST_STREAMS = 2
 """Streams of the tabs: the connection of three tabs, and its successor for a moment."""

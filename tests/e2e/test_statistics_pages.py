@@ -7,13 +7,14 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
+import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
 from tests.app.services.test_statistics import train_seeds
-from tests.e2e.dashboard_site import BROWSER_MARKS, DashboardSite
+from tests.e2e.dashboard_site import PAGE_MARKS, DashboardSite
 
-pytestmark = BROWSER_MARKS
+pytestmark = [pytest.mark.browser, *PAGE_MARKS]
 
 EXPERIMENTS = (("ppo", "CartPole-v1", 5), ("ppo", "Pendulum-v1", 4), ("dqn", "CartPole-v1", 5))
 LIMITS = {"Pendulum-v1": (-1600.0, -150.0), "CartPole-v1": (20.0, 480.0)}

@@ -2,13 +2,14 @@
 
 import re
 
+import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from tests.e2e.dashboard_site import BROWSER_MARKS, DashboardSite
+from tests.e2e.dashboard_site import PAGE_MARKS, DashboardSite
 from tests.support.server_fixture import make_definition
 
-pytestmark = BROWSER_MARKS
+pytestmark = [pytest.mark.browser, *PAGE_MARKS]
 
 UNNAMED = """
 () => [...document.querySelectorAll("main input, main textarea, main button, main [role=switch]")]
@@ -58,7 +59,9 @@ async def test_a_draft_survives_a_reload_until_it_is_discarded(site: DashboardSi
     page = await site.page("/p/submissions/new")
     name = page.get_by_role("textbox", name="Name", exact=True)
     await name.fill("Not yet submitted")
-    await page.wait_for_timeout(500)
+    await page.wait_for_function(
+        "() => Object.values(sessionStorage).some((text) => text.includes('Not yet submitted'))"
+    )
     page.on("dialog", lambda dialog: dialog.accept())
     await page.reload()
     await expect(name).to_have_value("Not yet submitted")

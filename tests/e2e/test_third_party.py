@@ -12,7 +12,7 @@ from palestra.contract.agents import BUILTIN_AGENTS
 from tests.support.process_stack import FINAL, Stack
 from tests.support.waiting import wait_for
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.processes
 
 
 def make_climber_definition(env_steps: int, **parameters: Any) -> dict[str, Any]:

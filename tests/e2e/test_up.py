@@ -24,7 +24,7 @@ def _is_running(pid: int) -> bool:
     return stat is not None and stat.is_running
 
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.processes
 
 
 def test_up_serves_prints_a_login_link_and_leaves_no_process(

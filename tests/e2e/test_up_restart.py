@@ -11,7 +11,7 @@ from tests.e2e.palestra_up import UpProcess, has_ended_cleanly
 from tests.e2e.run_history import make_cartpole_definition
 from tests.support.waiting import wait_for
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.processes
 
 
 @pytest.mark.slow

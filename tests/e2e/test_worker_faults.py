@@ -18,7 +18,7 @@ from tests.e2e.run_history import (
 from tests.support.process_stack import Stack
 from tests.support.waiting import wait_for
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.processes
 
 
 def test_after_a_killed_trainer_the_next_attempt_resumes_the_newest_snapshot(stack: Stack) -> None:
