@@ -22,7 +22,10 @@ run_half() {
     shift 2
     "$bin/pytest" -m "($half) and ($marks)" --junitxml "$reports/$name.xml" --durations-json "$reports/$name.json" "$@" || failed=1
 }
-run_half unit "not processes and not browser" -n 4 "$@"
+# Module by module: the tests of a module share a server or a database, which every process would make for itself.
+run_half unit "not processes and not browser" -n 4 --dist loadfile --ignore tests/e2e "$@"
+# Without arguments only the modules of this half are imported: all of them would take each process 15 s.
+[ $# != 0 ] || set -- $(grep -rlE "mark\.(processes|browser)\>" tests --include "test_*.py")
 run_half processes "processes or browser" -n 5 --dist loadscope --no-loadscope-reorder "$@"
 .ci/tools/with-node.sh npm --prefix frontend run --silent test -- --reporter=default --reporter=junit --outputFile.junit="$reports/frontend.xml" || failed=1
 "$bin/python" .ci/tools/total.py "$reports" || failed=1

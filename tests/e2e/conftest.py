@@ -4,6 +4,7 @@ A test that needs processes uses `stack`, which gives it a project of its own. A
 pages adds a project to `shared_site`.
 """
 
+import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -27,6 +28,9 @@ from tests.support.waiting import PATIENCE_SECONDS
 
 QUICK = {"PALESTRA_RENEW_SECONDS": "0.5", "PALESTRA_HEARTBEAT_SECONDS": "0.5"}
 """Settings with which a request to an attempt or a worker reaches it soon."""
+
+HEADED_VARIABLE = "PALESTRA_TEST_HEADED"
+"""Set for somebody who wants to see the browser's window."""
 
 async_api.expect.set_options(timeout=1_000 * PATIENCE_SECONDS)
 
@@ -90,7 +94,10 @@ def stack(shared_stack: Stack) -> Iterator[Stack]:
 async def browser() -> AsyncIterator[Browser]:
     """The Chromium of this xdist worker; each test opens contexts of its own."""
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        headless = HEADED_VARIABLE not in os.environ
+        browser = await playwright.chromium.launch(
+            executable_path=CHROMIUM, args=QUIET, headless=headless
+        )
         yield browser
         await browser.close()
 
