@@ -15,6 +15,8 @@ from tests.support.training import make_evaluations, train
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+SEEDS = 40
+
 
 async def list_keys(world: World, text: str = "") -> RunKeysView:
     async with world.database.read() as session:
@@ -23,15 +25,15 @@ async def list_keys(world: World, text: str = "") -> RunKeysView:
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def crowd(module_world: World) -> World:
-    """An old run with a series of its own, then a run of each of 2,100 seeds, two with points."""
+    """An old run with a series of its own, then one of another agent and `SEEDS` of a third."""
     world = module_world
     worker = (await world.register(slots=3)).worker_id
     first = await world.submit_one_job(document=make_definition(name="old"))
     await train(world, first, (worker, 0), [records.make_points("", "loss/old", [1], [1.0])])
     for slot, agent in enumerate(("ppo", "dqn"), 1):
         document = make_definition(agent={"name": agent, "gamma": 0.9}, loop={"env_steps": 999})
-        seeds = 1 if agent == "ppo" else run_keys.SEARCHED + 100
-        experiment, _ = await world.submit(document, seeds=[*range(seeds)])
+        seeds = range(1 if agent == "ppo" else SEEDS)
+        experiment, _ = await world.submit(document, seeds=[*seeds])
         job = (await world.list_jobs(experiment_id=experiment.id))[-1]
         name = f"loss/{agent}"
         content = [records.make_points("", name, [1], [1.0]), *make_evaluations(1.0)]
@@ -40,16 +42,19 @@ async def crowd(module_world: World) -> World:
     return world
 
 
-async def test_keys_say_that_older_runs_may_have_other_series(crowd: World) -> None:
+async def test_keys_say_that_older_runs_may_have_other_series(
+    crowd: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_keys, "SEARCHED", SEEDS - 10)
     every = await list_keys(crowd)
     assert {"loss/old", "loss/ppo", "loss/dqn"} <= set(every.series)
     assert (every.searched_runs, every.is_complete) == (None, True)
 
     many = await list_keys(crowd, "env:~CartPole")
-    assert (many.searched_runs, many.is_complete) == (run_keys.SEARCHED, False)
+    assert (many.searched_runs, many.is_complete) == (SEEDS - 10, False)
     assert not {"loss/old", "loss/ppo"} & set(many.series)
 
-    few = await list_keys(crowd, f"seed<{run_keys.SEARCHED - 100} agent.gamma:0.9")
+    few = await list_keys(crowd, f"seed<{SEEDS - 20} agent.gamma:0.9")
     assert (few.searched_runs, few.is_complete) == (None, True)
     old = await list_keys(crowd, "name:old")
     assert (old.series, old.is_complete) == (("loss/old",), True)
@@ -58,10 +63,10 @@ async def test_keys_say_that_older_runs_may_have_other_series(crowd: World) -> N
 async def test_keys_are_complete_where_no_further_run_can_have_another_series(
     crowd: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_keys, "SEARCHED", 2_101)
+    monkeypatch.setattr(run_keys, "SEARCHED", SEEDS + 1)
     exact = await list_keys(crowd, "seed>=0")
-    assert (exact.searched_runs, exact.is_complete) == (2_101, False)
-    monkeypatch.setattr(run_keys, "SEARCHED", 2_102)
+    assert (exact.searched_runs, exact.is_complete) == (SEEDS + 1, False)
+    monkeypatch.setattr(run_keys, "SEARCHED", SEEDS + 2)
     exact = await list_keys(crowd, "seed>=0")
     assert (exact.searched_runs, exact.is_complete) == (None, True)
     assert "loss/old" in exact.series
