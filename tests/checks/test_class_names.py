@@ -3,6 +3,7 @@
 import ast
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 from tests.support.documents import REPOSITORY
 
@@ -44,14 +45,19 @@ def find_duplicate_definitions(modules: Mapping[str, str]) -> dict[str, list[str
     return {name: paths for name, paths in places.items() if len(paths) > 1}
 
 
+@cache
+def find_duplicate_definitions_of_packages() -> dict[str, list[str]]:
+    return find_duplicate_definitions(read_sources())
+
+
 def test_a_public_class_name_has_one_definition() -> None:
-    twice = find_duplicate_definitions(read_sources())
+    twice = find_duplicate_definitions_of_packages()
     wrong = {name: paths for name, paths in twice.items() if name not in BOTH_SIDES}
     assert not wrong, "rename the classes, so that each name has one definition"
 
 
 def test_the_error_pairs_are_the_client_and_the_server_side() -> None:
-    twice = find_duplicate_definitions(read_sources())
+    twice = find_duplicate_definitions_of_packages()
     assert {name: sorted(twice[name]) for name in BOTH_SIDES} == dict.fromkeys(BOTH_SIDES, SIDES)
 
 
