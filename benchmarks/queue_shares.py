@@ -79,12 +79,21 @@ class Installation:
 
 
 @contextmanager
-def run_installation(slots: int) -> Iterator[Installation]:
-    """Starts a server on PostgreSQL, Valkey and two workers, and makes projects and people."""
+def run_installation(
+    url: str, slots: int, hold_seconds: tuple[float, float] = (0.2, 2.0)
+) -> Iterator[Installation]:
+    """Starts a server on PostgreSQL, Valkey and two workers, and makes projects and people.
+
+    Args:
+        url: An empty PostgreSQL database.
+        slots: Slots of each worker.
+        hold_seconds: Bounds of the time for which an attempt holds its slot.
+    """
     with (
-        database_url("postgresql") as url,
         tempfile.TemporaryDirectory(prefix="plr-", dir="/tmp") as directory,
-        SeveralServers(Path(directory), url, servers=1, slots=slots) as stack,
+        SeveralServers(
+            Path(directory), url, servers=1, slots=slots, hold_seconds=hold_seconds
+        ) as stack,
     ):
         tokens: dict[str, str] = {}
         for slug, share in {**SHARES, "delta": 1}.items():
@@ -195,6 +204,9 @@ def report_later_person(installation: Installation, jobs: int, later: float) -> 
     stack = installation.stack
     many = make_cartpole_definition(2_000, name=f"no-op {LATER_HOLD_SECONDS} s of dan")
     installation.submit("dan", many, jobs)
+    busy = "SELECT count(*) FROM attempts WHERE ended_at IS NULL"
+    slots = stack.slots * len(WORKERS)
+    wait_for(lambda: stack.query(busy)[0][0] == slots, "the first person has all slots")
     time.sleep(later)
     waiting = stack.query(
         "SELECT count(*), count(assigned_worker_id) FROM jobs WHERE state = 'queued'"
@@ -225,7 +237,7 @@ def report_later_person(installation: Installation, jobs: int, later: float) -> 
 def run(jobs: int, trainings: int, slots: int, later: float, later_jobs: int = LATER_JOBS) -> bool:
     """Runs both parts; returns whether every figure is within its bound."""
     print(describe_machine())
-    with run_installation(slots) as installation:
+    with database_url("postgresql") as url, run_installation(url, slots) as installation:
         stack = installation.stack
         begin = time.monotonic()
         queue_all(installation, jobs, trainings)

@@ -111,10 +111,10 @@ class Stack:
 
     def __enter__(self) -> Self:
         self.prepare()
-        self._start_together("broker", "server", "worker")
+        self.start_together("broker", "server", "worker")
         return self
 
-    def _start_together(self, *names: str) -> None:
+    def start_together(self, *names: str) -> None:
         """Starts processes side by side: each imports for seconds before it needs another."""
         starts = {
             "broker": self.start_broker,
@@ -128,7 +128,7 @@ class Stack:
     def start_ended_processes(self) -> None:
         """Starts the processes of the stack again that a test has killed or stopped."""
         names = [name for name in ("broker", "server", "worker") if name in self.processes]
-        self._start_together(*(name for name in names if self.processes[name].poll() is not None))
+        self.start_together(*(name for name in names if self.processes[name].poll() is not None))
 
     def __exit__(self, *_: object) -> None:
         for started in self.processes.values():

@@ -1,8 +1,9 @@
 """Several servers on one PostgreSQL as real processes, behind a proxy that skips stopped ones."""
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import httpx
 import psycopg
@@ -12,6 +13,8 @@ from tests.support.proxy import BalancingProxy
 from tests.support.waiting import wait_for
 
 HELD = "tests.support.holding_worker"
+_ANSWER_SECONDS: Final = 2.0
+"""Time after which a server that does not answer is asked again."""
 
 
 class SeveralServers(Stack):
@@ -62,8 +65,8 @@ class SeveralServers(Stack):
 
     def start_server(self) -> None:
         """Starts all servers."""
-        for name in self.ports:
-            self.start_one(name)
+        with ThreadPoolExecutor() as threads:
+            list(threads.map(self.start_one, self.ports))
 
     def start_one(self, name: str) -> None:
         """Starts a server, with its name as the name of its connections to the database."""
@@ -83,17 +86,18 @@ class SeveralServers(Stack):
     def readiness(self, name: str) -> dict[str, Any] | None:
         """Returns what `/readyz` of one server answers; `None` if it is not ready."""
         try:
-            answer = httpx.get(f"{self.address(name)}/readyz", timeout=2, trust_env=False)
+            answer = httpx.get(
+                f"{self.address(name)}/readyz", timeout=_ANSWER_SECONDS, trust_env=False
+            )
         except httpx.HTTPError:
             return None
-        found: dict[str, Any] | None = answer.json() if answer.is_success else None
-        return found
+        return dict(answer.json()) if answer.is_success else None
 
     def find_holder(self) -> str | None:
         """Returns the name of the process that holds the lease of the dispatcher."""
-        found = self.query("SELECT holder FROM dispatcher_lease WHERE held_until > now()")
+        rows = self.query("SELECT holder FROM dispatcher_lease WHERE held_until > now()")
         for name, process in self.processes.items():
-            if found and str(found[0][0]).endswith(f"process {process.pid}"):
+            if rows and str(rows[0][0]).endswith(f"process {process.pid}"):
                 return name
         return None
 
