@@ -1,7 +1,7 @@
 """Fixtures of the whole suite.
 
-Every test that uses `database` runs on SQLite, and on a real PostgreSQL: in `make test` where its
-module is marked `both_databases`, in `make test-all` always.
+Every test that uses `database` runs on SQLite, and on a real PostgreSQL: in `make test` where the
+test or its module is marked `both_databases`, in `make test-all` always.
 """
 
 import os
@@ -47,7 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leaves PostgreSQL to `make test-all` in modules that are not marked `both_databases`."""
+    """Leaves PostgreSQL to `make test-all` in tests that are not marked `both_databases`."""
     for item in items:
         callspec = getattr(item, "callspec", None)
         values = () if callspec is None else callspec.params.values()
