@@ -10,6 +10,7 @@ from typing import Any
 from palestra.cli.embedded.child_processes import find_marked
 from palestra.cli.embedded.datadir import DataDir, read_json
 from tests.support.process_stack import make_bare_environment
+from tests.support.waiting import PATIENCE_SECONDS
 
 
 class UpProcess:
@@ -43,9 +44,9 @@ class UpProcess:
         answer: dict[str, Any] = json.loads(line)
         return answer
 
-    def end(self, seconds: float = 60) -> tuple[int, str]:
+    def end(self) -> tuple[int, str]:
         """Waits for the process to end; returns its exit code and the text of its error stream."""
-        _, errors = self.process.communicate(timeout=seconds)
+        _, errors = self.process.communicate(timeout=PATIENCE_SECONDS)
         return self.process.returncode, errors
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> tuple[int, str]:
@@ -55,7 +56,11 @@ class UpProcess:
 
     def get_pid(self, name: str) -> int:
         """Returns the process ID of a child."""
-        return int(read_json(self.data.children)[name][0])
+        return int(self.read_children()[name][0])
+
+    def read_children(self) -> dict[str, Any]:
+        """Returns process ID and start of each child that was started, by its name."""
+        return dict(read_json(self.data.children))
 
 
 def has_ended_cleanly(up: UpProcess) -> bool:
