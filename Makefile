@@ -52,7 +52,7 @@ test: $(STAMPS)/dev $(STAMPS)/frontend $(STAMPS)/chromium
 	@.ci/tools/test.sh "$(BIN)" "$(SHORT)" $(TEST)
 
 test-all: $(STAMPS)/dev $(STAMPS)/frontend $(STAMPS)/chromium
-	@.ci/tools/test.sh "$(BIN)" "$(WHOLE)" $(TEST)
+	@.ci/tools/test.sh "$(BIN)" "$(WHOLE)" --hypothesis-profile=whole $(TEST)
 
 test-durations: $(STAMPS)/dev $(STAMPS)/frontend $(STAMPS)/chromium
 	@REPORTS=test-results .ci/tools/test.sh "$(BIN)" "$(SHORT)" $(TEST)

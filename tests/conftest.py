@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from hypothesis import settings
 
 from app.db.clock import SKEW
 from app.db.engine import Database
@@ -29,6 +30,11 @@ pytest_plugins = ["tests.support.durations"]
 # As in a trainer, and set before torch is imported. Two threads in each of several processes on two
 # processors wait in loops for each other, which takes ten times as long.
 os.environ["OMP_NUM_THREADS"] = "1"
+
+# `make test` draws the same examples in each run, `make test-all` others. None has a time limit.
+settings.register_profile("short", deadline=None, max_examples=40, derandomize=True)
+settings.register_profile("whole", deadline=None)
+settings.load_profile("short")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -223,7 +223,7 @@ def decide_naively(state: PoolState) -> list[str]:
     return [one.id for one in started]
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200)
 @given(JOBS, WORKERS, USAGE, SHARES, LIMITS)
 def test_decisions_equal_the_naive_ones(
     jobs: list[QueuedJob],
@@ -236,7 +236,7 @@ def test_decisions_equal_the_naive_ones(
     assert [one.job.id for one in decide(state).assignments] == decide_naively(state)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100)
 @given(JOBS, WORKERS, USAGE, SHARES, LIMITS)
 def test_a_job_starts_next_once_the_jobs_ahead_of_it_have_run(
     jobs: list[QueuedJob],
@@ -267,7 +267,7 @@ def test_a_job_starts_next_once_the_jobs_ahead_of_it_have_run(
         assert job.id in [one.job.id for one in decision.assignments]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100)
 @given(JOBS, WORKERS, USAGE, SHARES, LIMITS, st.integers(1, 3))
 def test_a_decision_that_loads_jobs_step_by_step_equals_one_on_all_jobs(
     jobs: list[QueuedJob],

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.metrics.statistics.importance import (
@@ -16,7 +16,6 @@ from app.metrics.statistics.importance import (
 SEEDS = st.integers(0, 2**32 - 1)
 
 
-@settings(max_examples=50, deadline=None)
 @given(SEEDS, st.integers(4, 40))
 def test_the_rank_correlation_is_that_of_scipy(seed: int, size: int) -> None:
     rng = np.random.default_rng(seed)
@@ -27,7 +26,6 @@ def test_the_rank_correlation_is_that_of_scipy(seed: int, size: int) -> None:
     assert found == pytest.approx(scipy.stats.spearmanr(first, second).statistic, abs=1e-12)
 
 
-@settings(max_examples=50, deadline=None)
 @given(SEEDS, st.integers(2, 5), st.integers(2, 9), st.sampled_from([1.0, 1e-90, 1e90]))
 def test_the_variance_explained_is_that_of_the_f_statistic(
     seed: int, parts: int, each: int, scale: float

@@ -35,7 +35,6 @@ def draw(seeds: int, environments: int, seed: int) -> np.ndarray:
 
 
 @given(shapes)
-@settings(max_examples=40, deadline=None)
 def test_aggregates_and_their_intervals_equal_rliable_on_the_same_resamples(
     shape: tuple[int, int, int],
 ) -> None:
@@ -53,7 +52,7 @@ def test_aggregates_and_their_intervals_equal_rliable_on_the_same_resamples(
 
 
 @given(shapes, st.integers(3, 12))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20)
 def test_probability_of_improvement_equals_rliable_on_the_same_resamples(
     shape: tuple[int, int, int], seeds: int
 ) -> None:
@@ -79,7 +78,6 @@ def test_probability_of_improvement_equals_rliable_on_the_same_resamples(
 
 
 @given(shapes)
-@settings(max_examples=30, deadline=None)
 def test_profiles_equal_the_shares_of_each_resample(shape: tuple[int, int, int]) -> None:
     matrix = draw(*shape)
     scores = Scores.from_matrix(matrix)
@@ -96,7 +94,6 @@ def test_profiles_equal_the_shares_of_each_resample(shape: tuple[int, int, int])
 
 
 @given(shapes)
-@settings(max_examples=30, deadline=None)
 def test_trimmed_counts_equal_scipy_on_every_resample(shape: tuple[int, int, int]) -> None:
     values = draw(*shape)
     counts = np.random.default_rng(1).multinomial(
@@ -112,7 +109,7 @@ def test_trimmed_counts_equal_scipy_on_every_resample(shape: tuple[int, int, int
 
 
 @given(shapes)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_paired_difference_resamples_pairs(shape: tuple[int, int, int]) -> None:
     x = draw(*shape)
     shifted = Scores.from_matrix(x + 2.0)

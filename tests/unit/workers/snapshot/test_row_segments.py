@@ -67,7 +67,7 @@ def assert_holds(directory: Path, document: dict[str, Any], ring: Ring) -> None:
     most=st.integers(1, 8),
     counts=st.lists(st.integers(0, 30), min_size=1, max_size=6),
 )
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 def test_every_snapshot_restores_the_ring(tmp_path_factory, room, most, counts) -> None:
     root, ring, before = tmp_path_factory.mktemp("rows"), Ring(room), None
     with pytest.MonkeyPatch.context() as patch:

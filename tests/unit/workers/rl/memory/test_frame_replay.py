@@ -62,7 +62,6 @@ def assert_samples_agree(replay: Replay, naive: NaiveReplay) -> int:
     end=st.sampled_from([0.0, 0.1, 0.5]),
     pieces=st.lists(st.integers(1, 30), min_size=1, max_size=5),
 )
-@settings(deadline=None, max_examples=40)
 def test_stacks_equal_those_of_a_memory_of_whole_observations(
     steps, num_envs, k, n_step, end, pieces
 ) -> None:
@@ -152,7 +151,7 @@ def test_a_memory_of_colour_images_has_the_whole_capacity(rule, n_step) -> None:
 )
 # This example has rows beyond the capacity.
 @example(steps=10, num_envs=3, k=1, end=1.0, pieces=[3, 19, 26])
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=20)
 def test_a_memory_of_short_episodes_has_the_whole_capacity(steps, num_envs, k, end, pieces) -> None:
     """The capacity is kept if few frames are shared.
 

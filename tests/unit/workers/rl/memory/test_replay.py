@@ -2,7 +2,7 @@ import copy
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.replay_streams import Chunk, NaiveReplay, VectorStream
@@ -51,7 +51,6 @@ def assert_samples_agree(replay: Replay, naive: NaiveReplay, *, batches: int = 8
     pieces=st.lists(st.integers(1, 20), min_size=1, max_size=6),
     rule=st.sampled_from(sorted(RULES)),
 )
-@settings(deadline=None, max_examples=60)
 def test_samples_are_those_of_a_list_of_rows(steps, num_envs, n_step, pieces, rule) -> None:
     replay, naive, stream = (
         make_memory(steps, num_envs, rule=rule, n_step=n_step),
@@ -263,7 +262,6 @@ def test_the_next_sample_fills_the_same_arrays_and_one_of_another_shape_others(r
     length=st.integers(1, 6),
     pieces=st.lists(st.integers(1, 12), min_size=1, max_size=4),
 )
-@settings(deadline=None, max_examples=40)
 def test_sequences_are_consecutive_rows_of_one_environment(steps, num_envs, length, pieces) -> None:
     replay, naive, stream = (
         make_memory(steps, num_envs),

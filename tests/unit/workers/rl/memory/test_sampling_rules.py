@@ -2,7 +2,7 @@ import copy
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.replay_streams import VectorStream
@@ -31,7 +31,6 @@ def make_prioritized_rule(size: int, seed: int = 0, **constants: float) -> Prior
         max_size=8,
     ),
 )
-@settings(deadline=None, max_examples=60)
 def test_the_tree_finds_what_a_running_sum_finds(size, changes) -> None:
     tree, model = SumTree(size), np.zeros(size)
     for start, values, scattered in [(0, [1.0], False), *changes]:

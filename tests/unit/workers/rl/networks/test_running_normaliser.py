@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workers.rl.networks.acting_module import ActingModule
@@ -13,7 +13,6 @@ from workers.rl.networks.running_normaliser import (
 )
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(0, 7), max_size=8), st.floats(-1e4, 1e4), st.integers(0, 99))
 def test_moments_in_pieces_are_those_of_the_whole(counts, offset, seed) -> None:
     rng = np.random.default_rng(seed)
