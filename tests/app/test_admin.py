@@ -4,8 +4,6 @@ import pwd
 import shutil
 import sqlite3
 import stat
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from app.services.access.device_keys import FILE, DeviceKeys
 from app.settings import Settings
 from app.startup import reserve_resources
 from palestra.cli.embedded.datadir import DataDir
+from tests.support.commands import run_command
 from tests.support.process_stack import REPOSITORY, make_bare_environment
 
 
@@ -110,18 +109,9 @@ def test_the_command_finds_the_data_directory_in_a_parent_directory(
     with reserve_resources(Settings(data_dir=place.root, port=0)) as listener:
         place.write_state({"url": f"http://127.0.0.1:{listener.port}"})
         for arguments in ([], ["--user", "admin"], ["--enable", "--user=admin", "--json"]):
-            command = [sys.executable, "-m", "palestra.cli", "login-link", *arguments]
-            environment = {**make_bare_environment(), "PYTHONPATH": str(REPOSITORY)}
-            done = subprocess.run(
-                command,
-                cwd=below,
-                env=environment,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            assert (done.returncode, done.stderr) == (0, "")
-            assert json.loads(done.stdout)["url"].startswith(
+            done = run_command(("login-link", *arguments), make_bare_environment(), below)
+            assert (done.exit_code, done.errors) == (0, "")
+            assert json.loads(done.output)["url"].startswith(
                 f"http://127.0.0.1:{listener.port}/login#code="
             )
 
@@ -324,16 +314,9 @@ def test_audit_verify_finds_the_data_directory_in_a_parent_directory(
     below = tmp_path / "w" / "deep"
     below.mkdir()
     for options in ([], ["--json", "--noted", "7:" + "a" * 64]):
-        done = subprocess.run(
-            [sys.executable, "-m", "palestra.cli", "audit", "verify", *options],
-            cwd=below,
-            env={**make_bare_environment(), "PYTHONPATH": str(REPOSITORY)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        answer = json.loads(done.stdout)
+        done = run_command(("audit", "verify", *options), make_bare_environment(), below)
+        answer = json.loads(done.output)
         if options:
-            assert (done.returncode, answer["fault"]["kind"]) == (1, "missing")
+            assert (done.exit_code, answer["fault"]["kind"]) == (1, "missing")
         else:
-            assert (done.returncode, done.stderr, answer["fault"]) == (0, "", None)
+            assert (done.exit_code, done.errors, answer["fault"]) == (0, "", None)

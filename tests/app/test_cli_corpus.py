@@ -1,39 +1,39 @@
-"""Rows C of the bad-input corpus: the server's commands in real processes.
-
-Covers two servers on one SQLite file, Ctrl-C and a broken pipe.
-"""
+"""Rows C of the bad-input corpus: commands of users and of the server, two servers, Ctrl-C."""
 
 import base64
-import importlib
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 import yaml
 
+import app.admin
+import app.daemons.__main__
+import app.db.__main__
+import app.main
+import palestra.cli.main
+from tests.support.commands import CommandResult, run_command
 from tests.support.postgres import PostgresServer
 from tests.support.process_stack import make_bare_environment
-from tests.support.waiting import PATIENCE_SECONDS, wait_for
-
-pytestmark = pytest.mark.processes
+from tests.support.waiting import PATIENCE_SECONDS
 
 REPOSITORY = Path(__file__).parents[2]
 ROWS = yaml.safe_load((REPOSITORY / "tests/corpus/cli.yaml").read_text("utf-8"))["rows"]
-MODULES = {
-    "server": "app.main",
-    "daemons": "app.daemons",
-    "admin": "app.admin",
-    "db": "app.db",
-    "palestra": "palestra.cli",
+PROGRAMS = {
+    "server": app.main.main,
+    "daemons": app.daemons.__main__.main,
+    "admin": app.admin.main,
+    "db": app.db.__main__.main,
+    "palestra": palestra.cli.main.main,
 }
+Run = Callable[..., CommandResult]
 
 
 @pytest.fixture(scope="module")
@@ -54,28 +54,11 @@ def environment(directory: Path, **more: str) -> dict[str, str]:
     return {**make_bare_environment(), **own, **more}
 
 
-def make_command(arguments: list[str]) -> list[str]:
-    return [sys.executable, "-m", MODULES[arguments[0]], *arguments[1:]]
-
-
-@dataclass(frozen=True)
-class CommandResult:
-    """Exit code and output of a command that has ended."""
-
-    exit_code: int
-    output: str
-    errors: str
-
-
 @pytest.mark.parametrize(
     "row", [pytest.param(row, id=f"{row['id']}-{row['name']}") for row in ROWS]
 )
 def test_a_row_of_the_corpus_prints_what_it_expects(
-    row: dict[str, Any],
-    tmp_path: Path,
-    busy_port: int,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    row: dict[str, Any], tmp_path: Path, busy_port: int, run: Run
 ) -> None:
     names = {"dir": str(tmp_path), "busy": str(busy_port), "pid": str(os.getpid())}
     for name, content in row.get("files", {}).items():
@@ -83,11 +66,7 @@ def test_a_row_of_the_corpus_prints_what_it_expects(
     for name, content in row.get("base64_files", {}).items():
         (tmp_path / name).write_bytes(base64.b64decode(content))
     arguments = [argument.format(**names) for argument in row["run"]]
-    variables = environment(tmp_path, **row.get("env", {}))
-    if arguments[0] == "palestra":
-        done = run_process(arguments, variables, tmp_path, row.get("stdin", ""))
-    else:
-        done = run_here(arguments, variables, monkeypatch, capsys)
+    done = run(tmp_path, arguments, row.get("stdin", ""), **row.get("env", {}))
     assert done.exit_code == row["exit"], done.errors
     assert row["error"].format(**names) in done.errors.replace("\n", " "), done.errors
     assert "Traceback" not in done.errors
@@ -95,47 +74,20 @@ def test_a_row_of_the_corpus_prints_what_it_expects(
     assert len(done.errors.splitlines()) <= 12
 
 
-def run_process(
-    arguments: list[str], variables: dict[str, str], directory: Path, given: str
-) -> CommandResult:
-    done = subprocess.run(
-        make_command(arguments),
-        env=variables,
-        cwd=directory,
-        input=given,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return CommandResult(done.returncode, done.stdout, done.stderr)
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a command in this process."""
+    for module in (app.main, app.daemons.__main__):
+        monkeypatch.setattr(module, "configure_logging", lambda *_: None)
 
+    def run_in(
+        directory: Path, arguments: list[str], given: str = "", **more: str
+    ) -> CommandResult:
+        variables = environment(directory, **more)
+        program = PROGRAMS[arguments[0]]
+        return run_command(arguments[1:], variables, tmp_path, given, program=program)
 
-def run_here(
-    arguments: list[str],
-    variables: dict[str, str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> CommandResult:
-    """Runs a command of the server in this process.
-
-    A process for each row would load the server's libraries each time, which takes minutes.
-    """
-    module = importlib.import_module(
-        {"daemons": "app.daemons.__main__", "db": "app.db.__main__"}.get(
-            arguments[0], MODULES[arguments[0]]
-        )
-    )
-    monkeypatch.setattr(module, "configure_logging", lambda *_: None, raising=False)
-    for name in [name for name in os.environ if name.startswith("PALESTRA_")]:
-        monkeypatch.delenv(name)
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    try:
-        exit_code = module.main(arguments[1:])
-    except SystemExit as end:
-        exit_code = int(str(end.code))
-    captured = capsys.readouterr()
-    return CommandResult(exit_code, captured.out, captured.err)
+    return run_in
 
 
 def free_port() -> int:
@@ -144,37 +96,22 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def start(
-    directory: Path, *arguments: str, stderr: Any = subprocess.PIPE, **more: str
-) -> subprocess.Popen[str]:
+def start(directory: Path) -> subprocess.Popen[str]:
+    """Starts a server by the command of a user, which turns into the server."""
+    command = ["palestra.cli", "server", "--no-daemons", "--port", str(free_port())]
     return subprocess.Popen(
-        make_command(["server", "--no-daemons", *arguments]),
-        env=environment(directory, **more),
+        [sys.executable, "-m", *command],
+        env=environment(directory),
         stdout=subprocess.DEVNULL,
-        stderr=stderr,
+        stderr=subprocess.PIPE,
         text=True,
     )
 
 
-def wait_until_ready(process: subprocess.Popen[str], url: str | None = None) -> None:
-    """Waits for the line that the server prints when it is ready.
-
-    If the output is not read, it polls `/readyz` instead.
-    """
-    if process.stderr is None:
-        wait_for(
-            lambda: process.poll() is None and _is_answering(f"{url}/readyz"),
-            "the server is ready",
-        )
-        return
+def wait_until_ready(process: subprocess.Popen[str]) -> None:
+    """Waits for the line that the server prints when it is ready."""
+    assert process.stderr is not None
     assert any("server.ready" in line for line in process.stderr), "the server ended"
-
-
-def _is_answering(url: str) -> bool:
-    try:
-        return httpx.get(url, verify=False).is_success
-    except httpx.TransportError:
-        return False
 
 
 @pytest.fixture
@@ -183,35 +120,31 @@ def directory(sqlite_file: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_a_second_server_on_one_sqlite_file_names_the_first(directory: Path) -> None:
+@pytest.mark.processes
+def test_a_second_server_on_one_sqlite_file_names_the_first(directory: Path, run: Run) -> None:
     """Row C4: the error names the process that has the file open."""
-    first = start(directory, "--port", str(free_port()))
+    first = start(directory)
     try:
         wait_until_ready(first)
-        second = subprocess.run(
-            make_command(["server", "--port", str(free_port())]),
-            env=environment(directory),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert second.returncode == 1
-        assert f"is already open by pid {first.pid}" in second.stderr
+        second = run(directory, ["server", "--port", str(free_port())])
+        assert second.exit_code == 1
+        assert f"is already open by pid {first.pid}" in second.errors
     finally:
         first.terminate()
         assert first.wait(PATIENCE_SECONDS) == 0
         first.communicate()
-    third = start(directory, "--port", str(free_port()))
+    third = start(directory)
     wait_until_ready(third)
     third.terminate()
     third.communicate(timeout=PATIENCE_SECONDS)
     assert third.returncode == 0
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("presses", [1, 2])
 def test_ctrl_c_ends_the_server_with_130(directory: Path, presses: int) -> None:
     """Row C9: one and two presses of Ctrl-C."""
-    process = start(directory, "--port", str(free_port()))
+    process = start(directory)
     wait_until_ready(process)
     for _ in range(presses):
         process.send_signal(signal.SIGINT)
@@ -220,51 +153,31 @@ def test_ctrl_c_ends_the_server_with_130(directory: Path, presses: int) -> None:
     assert "Traceback" not in errors
 
 
-def test_a_newer_schema_is_refused(directory: Path) -> None:
+def test_a_newer_schema_is_refused(directory: Path, run: Run) -> None:
     """Row C3: the database was written by a newer version."""
-    import sqlite3
-
     with sqlite3.connect(directory / "palestra.db") as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
-    done = subprocess.run(
-        make_command(["server"]),
-        env=environment(directory),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 1
-    assert "newer schema 9999" in done.stderr
-    assert "upgrade Palestra" in done.stderr
+    done = run(directory, ["server"])
+    assert done.exit_code == 1
+    assert "newer schema 9999" in done.errors
+    assert "upgrade Palestra" in done.errors
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write every file")
-def test_a_read_only_file_is_refused(directory: Path) -> None:
+def test_a_read_only_file_is_refused(directory: Path, run: Run) -> None:
     """Row C3: the database file is not writable."""
     (directory / "palestra.db").chmod(0o400)
-    done = subprocess.run(
-        make_command(["server"]),
-        env=environment(directory),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 1
-    assert "read-only" in done.stderr
+    done = run(directory, ["server"])
+    assert done.exit_code == 1
+    assert "read-only" in done.errors
 
 
 def test_the_error_of_a_wrong_password_does_not_contain_it(
-    postgres_server: PostgresServer, tmp_path: Path
+    postgres_server: PostgresServer, tmp_path: Path, run: Run
 ) -> None:
     """Row C3, with and without password authentication on the PostgreSQL server."""
     missing = postgres_server.url("no_such_database") + "&password=secret-word"
-    done = subprocess.run(
-        make_command(["server", "--database-url", missing]),
-        env=environment(tmp_path),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 1
-    assert "the database cannot be used" in done.stderr
-    assert "secret-word" not in done.stderr
+    done = run(tmp_path, ["server", "--database-url", missing])
+    assert done.exit_code == 1
+    assert "the database cannot be used" in done.errors
+    assert "secret-word" not in done.errors

@@ -7,7 +7,9 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from typing import NoReturn
 from unittest import mock
 
 from palestra.cli.main import main
@@ -39,7 +41,7 @@ def run_command(
 ) -> CommandResult:
     """Runs `palestra` in this process, since a process for each command imports for long.
 
-    A command that replaces its process (`palestra server`, `worker`, `db`) needs a process.
+    A command that turns into another program, as `palestra server` does, calls its `main` instead.
 
     Args:
         arguments: The command and its arguments.
@@ -52,6 +54,7 @@ def run_command(
     with (
         mock.patch.dict(os.environ, variables, clear=True),
         mock.patch("sys.stdin", io.TextIOWrapper(io.BytesIO(given.encode()))),
+        mock.patch("os.execv", _call_main),
         contextlib.chdir(directory),
         contextlib.redirect_stdout(output),
         contextlib.redirect_stderr(errors),
@@ -62,3 +65,12 @@ def run_command(
         except SystemExit as end:
             exit_code = int(end.code or 0)
     return CommandResult(exit_code, output.getvalue(), errors.getvalue())
+
+
+def _call_main(_executable: str, command: Sequence[str]) -> NoReturn:
+    """Calls the `main` of `python -m MODULE ARGUMENTS` in place of `os.execv`."""
+    _, _, name, *arguments = command
+    module = import_module(name)
+    if not hasattr(module, "main"):
+        module = import_module(f"{name}.__main__")
+    raise SystemExit(module.main(arguments))
