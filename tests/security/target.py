@@ -4,9 +4,8 @@ import http.client
 import itertools
 import json
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import httpx
 
@@ -17,32 +16,30 @@ from tests.support.process_stack import Stack
 from tests.support.server_fixture import make_catalogue, make_definition
 from tests.support.waiting import PATIENCE_SECONDS, wait_for
 
+DESCRIPTORS: Final = 1_024
+"""Files and sockets that the server may open."""
+SETTINGS: Final = {
+    "PALESTRA_DAEMONS": "false",
+    # Each attack sends more requests with one token than the server answers by default.
+    "PALESTRA_API_REQUESTS_PER_SECOND": "0",
+    # Connections that send nothing stay open while a test holds them.
+    "PALESTRA_REQUEST_HEAD_SECONDS": "60",
+}
+
 
 class Target(Stack):
-    """A server without broker, worker and daemons, on SQLite.
+    """A server without broker, worker and daemons, on SQLite, which may open few files and sockets.
 
     Args:
         directory: Data directory.
-        descriptors: Limit of open files and sockets of the server; by default this
-            process's limit.
-        settings: Further environment variables of the server.
+        template: SQLite file with the schema.
     """
 
-    def __init__(
-        self,
-        directory: Path,
-        *,
-        descriptors: int | None = None,
-        settings: Mapping[str, str] | None = None,
-    ) -> None:
-        # Each attack sends more requests with one token than the server answers by default.
-        own = {"PALESTRA_DAEMONS": "false", "PALESTRA_API_REQUESTS_PER_SECOND": "0"}
-        super().__init__(directory, settings={**own, **(settings or {})})
-        self._descriptors = descriptors
+    def __init__(self, directory: Path, template: Path) -> None:
+        super().__init__(directory, settings=SETTINGS, template=template)
         self.names: dict[str, str] = {}
 
     def __enter__(self) -> Self:
-        self.directory.mkdir(parents=True, exist_ok=True)
         self.prepare()
         self.start_server()
         self._make_attempt()
@@ -50,10 +47,8 @@ class Target(Stack):
 
     def start_server(self) -> None:
         """Starts the server and waits until it is ready."""
-        command = [sys.executable, "-m", "app.main"]
-        if self._descriptors is not None:
-            shell = f'ulimit -n {self._descriptors} && exec "$@"'
-            command = ["/bin/sh", "-c", shell, "server", *command]
+        shell = f'ulimit -n {DESCRIPTORS} && exec "$@"'
+        command = ["/bin/sh", "-c", shell, "server", sys.executable, "-m", "app.main"]
         self._start("server", command)
         wait_for(self.is_server_ready, f"the server is ready\n{self.log('server')}")
 

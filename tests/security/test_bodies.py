@@ -36,12 +36,6 @@ LARGE = 70_000
 processes = pytest.mark.processes
 
 
-@pytest.fixture(scope="module")
-def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
-    with Target(tmp_path_factory.mktemp("bodies")) as started:
-        yield started
-
-
 def list_attacks(names: dict[str, str]) -> list[Attack]:
     attacks = [*bodies.yield_documents(names), *bodies.yield_malformed_bodies()]
     routes = {*SHORT, "/api/v1/series:query", "/api/v1/runs"}

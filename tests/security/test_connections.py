@@ -1,7 +1,5 @@
 """Limits below HTTP: idle connections and large heads do not keep other clients from connecting."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from app.connections import MAX_HEAD, MAX_HEADERS, MAX_URL, Connections
@@ -11,13 +9,6 @@ from tests.security import slow
 from tests.security.target import Target, send
 
 pytestmark = pytest.mark.processes
-
-
-@pytest.fixture(scope="module")
-def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
-    settings = {"PALESTRA_REQUEST_HEAD_SECONDS": "60"}
-    with Target(tmp_path_factory.mktemp("few"), descriptors=1_024, settings=settings) as started:
-        yield started
 
 
 def _head(target: Target, who: str = "user") -> bytes:
