@@ -45,7 +45,7 @@ NOTICED, SURVIVED, TIMED_OUT = "noticed", "survived", "timed out"
 GONE = "gone"
 """The tree has no such line any more."""
 UNDECIDED = "undecided"
-"""The tests fail without the mutation, too; tried again by the next run."""
+"""The tests fail or time out without the mutation, too; the next run tries again."""
 
 _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
@@ -289,7 +289,7 @@ class Copy:
         postgres.stop(Path(self._environment[postgres.ROOT_VARIABLE]))
 
     def try_mutation(self, mutation: Mutation, mutated: str, tests: list[str]) -> Result:
-        """Runs tests with the mutation, and those that fail without it."""
+        """Runs tests with the mutation; without it those that failed, or all."""
         file = self.tree / mutation.file
         original = file.read_text("utf-8")
         shutil.rmtree(self._cache, ignore_errors=True)
@@ -302,11 +302,11 @@ class Copy:
         seconds = round(time.monotonic() - start, 1)
         if status == 0:
             return Result(SURVIVED, seconds, len(tests))
-        if status is None:
-            return Result(TIMED_OUT, seconds, len(tests))
         failed = self._cache / "v" / "cache" / "lastfailed"
         noticed_by = ", ".join(json.loads(failed.read_text("utf-8"))) if failed.exists() else ""
-        verdict = NOTICED if self._run_pytest(["--last-failed", *tests]) == 0 else UNDECIDED
+        verdict = TIMED_OUT if status is None else NOTICED
+        if self._run_pytest(["--last-failed", *tests]) != 0:
+            verdict = UNDECIDED
         return Result(verdict, seconds, len(tests), noticed_by)
 
     def _run_pytest(self, arguments: list[str]) -> int | None:
