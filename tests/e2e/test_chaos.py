@@ -1,4 +1,4 @@
-"""A short run of `python -m benchmarks.chaos` with the faults that take only seconds.
+"""Short runs of `python -m benchmarks.chaos` with faults that take only seconds.
 
 Curves of trainings with faults equal those of trainings without.
 """
@@ -14,23 +14,26 @@ from benchmarks._chaos.installation import run_installation
 from benchmarks.chaos import inject_faults
 
 pytestmark = pytest.mark.processes
-SHORT = (
-    "trainer killed",
-    "worker killed",
-    "server killed",
-    "broker killed",
-    "connections cut",
-    "answer to a claim lost",
+QUICK = ("trainer killed", "connections cut")
+ALL = (*QUICK, "worker killed", "server killed", "broker killed", "answer to a claim lost")
+
+
+@pytest.mark.parametrize(
+    ("faults", "env_steps"),
+    [
+        pytest.param(QUICK, 3_000, id="two faults"),
+        pytest.param(ALL, 9_000, id="six faults", marks=pytest.mark.extended),
+    ],
 )
-
-
-def test_trainings_with_faults_equal_trainings_without() -> None:
+def test_trainings_with_faults_equal_trainings_without(
+    faults: tuple[str, ...], env_steps: int
+) -> None:
     directory = Path(tempfile.mkdtemp(prefix="plr-", dir="/tmp"))
     try:
-        with run_installation(directory, env_steps=9_000, seed=3) as installation:
-            injected = inject_faults(installation, len(SHORT), SHORT)
+        with run_installation(directory, env_steps=env_steps, seed=3) as installation:
+            injected = inject_faults(installation, len(faults), faults)
             assert installation.violations == []
-            assert set(injected) == set(SHORT)
+            assert set(injected) == set(faults)
             dqn, ppo = (
                 read_history(
                     installation.stack,

@@ -13,7 +13,7 @@ from tests.e2e.palestra_up import UpProcess
 from tests.support.documents import REPOSITORY, read_blocks
 from tests.support.process_stack import make_bare_environment
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(1600)]
+pytestmark = [pytest.mark.processes, pytest.mark.extended, pytest.mark.timeout(1600)]
 PAGES = ("README.md", "docs/training.md", "docs/guide.md", "docs/team.md")
 
 
