@@ -149,13 +149,17 @@ async def set_token(session: Session, attempt: AttemptRow, token_hash: str) -> N
 
 
 async def list_silent_for_worker(
-    session: Session, worker_id: str, state: AttemptState, seconds: float
+    session: Session, worker_id: str, state: AttemptState, seconds: float, *, since: datetime
 ) -> Sequence[AttemptRow]:
-    """Returns a worker's live attempts in `state` that were not renewed for `seconds`."""
+    """Returns a worker's live attempts in `state` that were not renewed for `seconds`.
+
+    Attempts that were renewed after `since` are left out, however long ago that is.
+    """
     query = select(AttemptRow).where(
         AttemptRow.worker_id == worker_id,
         AttemptRow.state == state.value,
         AttemptRow.renewed_at < db_now(-seconds),
+        AttemptRow.renewed_at < since,
     )
     return (await session.scalars(query.order_by(AttemptRow.slot, AttemptRow.id))).all()
 

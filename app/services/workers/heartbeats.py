@@ -1,5 +1,6 @@
 """Heartbeats of workers, which report lost attempts and fetch orders and new secrets."""
 
+from datetime import datetime
 from typing import Final
 
 from app.db import clock
@@ -43,6 +44,7 @@ async def record_heartbeat(
     await confirm_own(session, principal, worker_id)
     worker = await find_own(session, worker_id)
     silent = (await rows.measure_silence(session, [worker.id]))[worker.id]
+    heartbeat_before = worker.last_heartbeat_at
     await rows.touch(session, worker.id, await _measure_skew(session, body))
     mine = {
         attempt.id for attempt in await attempt_rows.list_live_for_workers(session, [worker.id])
@@ -50,7 +52,7 @@ async def record_heartbeat(
     for attempt_id in body.dead_attempts:
         if attempt_id in mine:
             await endings.end_as_lost(session, attempt_id, Cause.WORKER_LOST, f"worker:{worker.id}")
-    await _end_unlisted_attempts(session, worker, body, settings, silent)
+    await _end_unlisted_attempts(session, worker, body, settings, heartbeat_before)
     if silent > worker.silent_seconds:
         announce(session, QUEUE)
         await session.refresh(worker)
@@ -92,24 +94,29 @@ async def _end_unlisted_attempts(
     worker: WorkerRow,
     body: WorkerHeartbeat,
     settings: Settings,
-    silent: float,
+    heartbeat_before: datetime,
 ) -> None:
     """Ends the attempts that are live on the server but missing in the worker's heartbeat.
 
     A claim whose answer was lost leaves such an attempt. An attempt that is just being claimed has
     the locks of its slots, and a live supervisor renews its lease; a heartbeat may have been
     under way while the claim was committed, for as long as the server was slow. The worker wrote it
-    after the one before had arrived, `silent` seconds ago, so it lists every attempt that was known
-    by then.
+    after the one before had arrived, so it lists every attempt that was known by then.
     """
-    grace = max(silent, _HEARTBEATS_OF_GRACE * settings.heartbeat_seconds)
     unheard = await attempt_rows.list_silent_for_worker(
-        session, worker.id, AttemptState.STARTING, grace
+        session,
+        worker.id,
+        AttemptState.STARTING,
+        _HEARTBEATS_OF_GRACE * settings.heartbeat_seconds,
+        since=heartbeat_before,
     )
     unheard = [one for one in unheard if not set(list_slots(one)) <= set(body.busy_slots)]
-    grace = max(silent, _RENEWALS_OF_GRACE * settings.renew_seconds)
     left = await attempt_rows.list_silent_for_worker(
-        session, worker.id, AttemptState.RUNNING, grace
+        session,
+        worker.id,
+        AttemptState.RUNNING,
+        _RENEWALS_OF_GRACE * settings.renew_seconds,
+        since=heartbeat_before,
     )
     for attempt in (*unheard, *left):
         if attempt.id not in body.live_attempts:

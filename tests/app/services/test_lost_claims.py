@@ -5,10 +5,12 @@ the next heartbeats.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from app.db.repositories import attempts
+from app.db.repositories import workers as worker_rows
 from app.domain.errors import ConflictError
 from app.domain.secrets import derive_secret
 from app.services.workers import workers
@@ -126,6 +128,25 @@ async def test_a_claim_that_no_heartbeat_lists_is_given_up_within_seconds(
     assert "after a failure" not in (job.waiting or ""), "at once"
     assert await get_attempt_state(world, lost) is AttemptState.LOST
     await world.claim(job.id, worker, attempt=2, slot=0)
+
+
+async def test_a_claim_after_the_heartbeat_before_outlasts_a_heartbeat_that_is_slow_to_be_stored(
+    world: World, worker: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: the silence was measured earlier than the age of the claim."""
+    job = await world.submit_one_job()
+    await world.send_heartbeat(worker)
+    await world.claim(job.id, worker)
+    advance_clock(30)
+    touch = worker_rows.touch
+
+    async def touch_after_a_second(*arguments: Any) -> None:
+        advance_clock(1)
+        await touch(*arguments)
+
+    monkeypatch.setattr(worker_rows, "touch", touch_after_a_second)
+    await world.send_heartbeat(worker, live=[])
+    assert (await world.job(job.id)).state is JobState.STARTING
 
 
 async def test_three_lost_claim_answers_do_not_fail_the_job(world: World, worker: str) -> None:
