@@ -166,7 +166,9 @@ def test_a_run_with_changed_code_stays_paused_until_the_code_is_restored(
         assert found["job_id"] == running["job_id"]
         stack.run_palestra("resume", run["id"], "--allow-code-change")
         stack.wait_for_run(
-            run["id"], lambda run: run["state"] == "running", "it goes on with the other code"
+            run["id"],
+            lambda run: run["state"] == "running" and run["attempts"][-1]["other_code"],
+            "it goes on and tells the other code",
         )
         stack.run_palestra("cancel", run["id"])
         stack.wait_for_run(run["id"], lambda run: run["state"] == "cancelled", "it is cancelled")
