@@ -289,7 +289,7 @@ class Copy:
         postgres.stop(Path(self._environment[postgres.ROOT_VARIABLE]))
 
     def try_mutation(self, mutation: Mutation, mutated: str, tests: list[str]) -> Result:
-        """Runs tests with the mutation; without it those that failed, or all."""
+        """Runs tests with the mutation; without it those that failed, or all after a time-out."""
         file = self.tree / mutation.file
         original = file.read_text("utf-8")
         shutil.rmtree(self._cache, ignore_errors=True)
