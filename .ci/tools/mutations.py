@@ -302,12 +302,12 @@ class Copy:
         seconds = round(time.monotonic() - start, 1)
         if status == 0:
             return Result(SURVIVED, seconds, len(tests))
-        failed = self._cache / "v" / "cache" / "lastfailed"
-        noticed_by = ", ".join(json.loads(failed.read_text("utf-8"))) if failed.exists() else ""
+        stored = self._cache / "v" / "cache" / "lastfailed"
+        failed = list(json.loads(stored.read_text("utf-8"))) if stored.exists() else []
         verdict = TIMED_OUT if status is None else NOTICED
-        if self._run_pytest(["--last-failed", *tests]) != 0:
+        if self._run_pytest(tests if status is None or not failed else failed) != 0:
             verdict = UNDECIDED
-        return Result(verdict, seconds, len(tests), noticed_by)
+        return Result(verdict, seconds, len(tests), ", ".join(failed))
 
     def _run_pytest(self, arguments: list[str]) -> int | None:
         """Returns the exit status, or `None` if the time was up."""
