@@ -17,8 +17,6 @@ SLOW_ON_PURPOSE = {
     "support/slow_pole.py",  # steps that take long while a file exists
     "support/waiting.py",  # the waits themselves
 }
-NOT_CHECKED_YET = ("e2e/", "support/process_stack.py", "support/several_servers.py")
-"""Beginnings of the paths that still wait for seconds. It is to become empty."""
 
 SLEEP = (
     "waits for seconds: wait for the condition by `wait_for` or `until` of "
@@ -103,7 +101,7 @@ def test_no_test_waits_for_seconds() -> None:
     breaches = []
     for path in sorted(TESTS.rglob("*.py")):
         place = path.relative_to(TESTS).as_posix()
-        if place in SLOW_ON_PURPOSE or place.startswith(NOT_CHECKED_YET):
+        if place in SLOW_ON_PURPOSE:
             continue
         if path != Path(__file__):
             found = find_breaches(path.read_text(encoding="utf-8"))

@@ -38,7 +38,6 @@ def _run_demo(
         capture_output=True,
         text=True,
         check=False,
-        timeout=180,
     )
     assert find_marked(directory / ".palestra") == []
     return done

@@ -100,7 +100,7 @@ class CredentialWatch:
         return time.time()
 
     def _wait_for_refusal(self, headers: Mapping[str, str], begun: threading.Event) -> float:
-        with httpx.Client(base_url=self._url, trust_env=False, timeout=30) as client:
+        with httpx.Client(base_url=self._url, trust_env=False, timeout=PATIENCE_SECONDS) as client:
 
             def is_refused() -> bool:
                 answer = client.get("/api/v1/session", headers=dict(headers))
@@ -302,7 +302,7 @@ def _invite_and_join_by_command(stack: Stack, user: str, role: str) -> str:
 
 def _browser_login(stack: Stack, user: str) -> dict[str, str]:
     """Logs a person in by password, as the dashboard does; returns the cookie."""
-    with httpx.Client(base_url=stack.url, trust_env=False, timeout=20) as client:
+    with httpx.Client(base_url=stack.url, trust_env=False, timeout=PATIENCE_SECONDS) as client:
         credentials = {"user": user, "password": PASSWORD}
         client.post("/api/v1/session", json=credentials).raise_for_status()
         cookies = "; ".join(f"{name}={value}" for name, value in client.cookies.items())

@@ -1,8 +1,8 @@
 """Follows docs/own-environment.md and docs/own-agent.md literally, as a new user would.
 
 In an empty directory with a fresh virtual environment, each file is written where the page says,
-each command is run unchanged, and the trainings succeed within ten minutes. The installed packages
-of this environment are shared by a path instead of being installed again.
+each command is run unchanged, and the trainings succeed. The installed packages of this environment
+are shared by a path instead of being installed again.
 """
 
 import os
@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import venv
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -24,12 +23,15 @@ import pytest
 from palestra.cli.embedded.child_processes import find_marked
 from palestra.client import Client
 from tests.support.process_stack import REPOSITORY, make_bare_environment
+from tests.support.waiting import PATIENCE_SECONDS
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(1600)]
+pytestmark = pytest.mark.processes
 
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _NAMED = re.compile(r"^`([\w./-]+)`[^\n]*(?:\n[^\n]+)*:\n\n\Z", re.MULTILINE)
-_TEN_MINUTES = 600.0
+
+
+_COMMANDS = {"palestra": "palestra.cli.__main__:run", "pip": "pip._internal.cli.main:main"}
 
 
 @dataclass
@@ -68,7 +70,7 @@ class PageReader:
             "capture_output": True,
             "text": True,
         }
-        done = subprocess.run(command, shell=True, check=False, timeout=400, **terminal)
+        done = subprocess.run(command, shell=True, check=False, **terminal)
         assert done.returncode == 0, (
             f"{command}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}\n{self.log()}"
         )
@@ -100,7 +102,7 @@ class PageReader:
     def stop(self) -> None:
         if self.palestra_up is not None:
             self.palestra_up.send_signal(signal.SIGINT)
-            self.palestra_up.communicate(timeout=120)
+            self.palestra_up.communicate(timeout=PATIENCE_SECONDS)
             self.palestra_up = None
 
     def get_environment(self) -> dict[str, str]:
@@ -151,16 +153,18 @@ def reader() -> Iterator[PageReader]:
 
 def _create_environment(place: Path) -> None:
     """Creates a fresh virtual environment that shares the packages of this one."""
-    venv.create(place, with_pip=True, symlinks=True)
+    venv.create(place, symlinks=True)
     (packages,) = place.glob("lib/python*/site-packages")
     shared = [str(REPOSITORY), *(path for path in sys.path if path.endswith("site-packages"))]
     (packages / "shared.pth").write_text("\n".join(shared) + "\n")
-    command = place / "bin" / "palestra"
-    command.write_text(
-        f"#!{place}/bin/python\nimport sys\n\nfrom palestra.cli.__main__ import "
-        "run\n\nsys.exit(run())\n"
-    )
-    command.chmod(0o755)
+    for name, function in _COMMANDS.items():
+        module, _, called = function.partition(":")
+        command = place / "bin" / name
+        command.write_text(
+            f"#!{place}/bin/python\nimport sys\n\nfrom {module} import {called}\n\n"
+            f"sys.exit({called}())\n"
+        )
+        command.chmod(0o755)
 
 
 @pytest.mark.parametrize(
@@ -173,9 +177,7 @@ def _create_environment(place: Path) -> None:
 def test_the_trainings_of_a_page_succeed(
     reader: PageReader, page: str, experiments: dict[str, int], distribution: str
 ) -> None:
-    begun = time.monotonic()
     reader.follow(REPOSITORY / "docs" / page)
-    assert time.monotonic() - begun < _TEN_MINUTES
     assert any(distribution in said for said in reader.said), "the catalogue shows whose code it is"
     with reader.open_client() as client:
         found = {experiment.name: experiment for experiment in client.experiments()}

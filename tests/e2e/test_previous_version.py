@@ -5,9 +5,6 @@ tables must not break it. The commit is in `tests/support/previous_version.py`.
 """
 
 import os
-import shutil
-import tempfile
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,27 +15,23 @@ import pytest
 from benchmarks._chaos.curves import list_differences, read_history
 from tests.e2e.run_history import (
     count_points_per_episode,
-    get_live_attempt,
+    find_trainer,
     make_cartpole_definition,
     read_spooled_episodes,
+    suspend,
+    wait_for_spooled_episodes,
+    wait_for_steps,
 )
 from tests.support.previous_version import write_previous_version
 from tests.support.process_stack import REPOSITORY, Stack
 from tests.support.waiting import wait_for
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.extended]
 
 NEW_SERIES = {"reward/largest"}
 """Series that the previous version does not record."""
-ENV_STEPS = 10_000
+ENV_STEPS = 4_000
 SETTINGS = {"PALESTRA_RENEW_SECONDS": "0.5", "PALESTRA_HEARTBEAT_SECONDS": "0.5"}
-
-
-@pytest.fixture
-def directory() -> Iterator[Path]:
-    made = Path(tempfile.mkdtemp(prefix="plr-", dir="/tmp"))
-    yield made
-    shutil.rmtree(made, ignore_errors=True)
 
 
 def make_definition(number: int) -> dict[str, Any]:
@@ -54,15 +47,6 @@ def make_definition(number: int) -> dict[str, Any]:
 def submit_definition(stack: Stack, number: int, pool: str) -> str:
     (run,) = stack.submit(make_definition(number), seeds=[1], pool=pool)
     return str(run["id"])
-
-
-def wait_for_steps(stack: Stack, run_id: str, steps: int = 500) -> dict[str, Any]:
-    """Waits until a run has made `steps` more env_steps; returns its live attempt."""
-    before = stack.get(f"runs/{run_id}")["progress"]["env_step"]
-    stack.wait_for_run(
-        run_id, lambda run: run["progress"]["env_step"] >= before + steps, "the run trains"
-    )
-    return wait_for(lambda: get_live_attempt(stack, run_id), "the attempt is live")
 
 
 def find_source_trees(stack: Stack, attempt: dict[str, Any]) -> set[Path]:
@@ -113,15 +97,18 @@ def test_a_worker_of_the_previous_version_trains_on_while_the_server_is_upgraded
     stack.trees = dict.fromkeys(("server", "worker", "second"), previous)
     with stack:
         through = submit_definition(stack, 0, "default")
-        attempt = wait_for_steps(stack, through)
+        attempt = wait_for_steps(stack, through, 300)
         assert (find_tree_of_server(stack), find_source_trees(stack, attempt)) == (
             previous,
             {previous},
         )
         assert stack.stop("server") == 0
-        del stack.trees["server"]
-        stack.run("app.db", "upgrade")
-        stack.start_server()
+        wait_for_spooled_episodes(stack, attempt["id"])
+        # It has to train on after the upgrade, too, however long that takes.
+        with suspend(find_trainer(stack, attempt["id"])):
+            del stack.trees["server"]
+            stack.run("app.db", "upgrade")
+            stack.start_server()
         assert (find_tree_of_server(stack), find_source_trees(stack, attempt)) == (
             REPOSITORY,
             {previous},
@@ -139,8 +126,8 @@ def test_a_worker_of_the_previous_version_trains_on_while_the_server_is_upgraded
             submit_definition(stack, 1, "second"),
             submit_definition(stack, 2, "present"),
         )
-        assert find_source_trees(stack, wait_for_steps(stack, paused)) == {previous}
-        assert find_source_trees(stack, wait_for_steps(stack, present)) == {REPOSITORY}
+        assert find_source_trees(stack, wait_for_steps(stack, paused, 300)) == {previous}
+        assert find_source_trees(stack, wait_for_steps(stack, present, 300)) == {REPOSITORY}
         pause_and_resume(stack, paused)
 
         expected = read_history_of_whole_run(stack, present, "present", 1)

@@ -88,7 +88,9 @@ class Stack:
         self.url = f"http://127.0.0.1:{self.port}"
         self.worker_url = self.url
         """Address of the server for the worker; a test may set it to that of a proxy."""
-        self._http = httpx.Client(base_url=self.url, timeout=60, trust_env=False, verify=False)
+        self._http = httpx.Client(
+            base_url=self.url, timeout=PATIENCE_SECONDS, trust_env=False, verify=False
+        )
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.worker_module = "workers.host"
         """Module that is run as a worker."""
@@ -133,7 +135,7 @@ class Stack:
     def __exit__(self, *_: object) -> None:
         for started in self.processes.values():
             started.kill()
-            started.wait(10)
+            started.wait()
         for process in self.list_marked_processes():
             process.kill()
         self._http.close()
@@ -203,7 +205,6 @@ class Stack:
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
@@ -300,7 +301,7 @@ class Stack:
     def kill(self, name: str) -> None:
         """Sends SIGKILL to a process that this stack started."""
         self.processes[name].kill()
-        self.processes[name].wait(10)
+        self.processes[name].wait()
 
     def log(self, name: str) -> str:
         """Returns the output of a process so far."""
@@ -439,10 +440,10 @@ class Stack:
             process for process, line in lines if module in line and attempt_id in " ".join(line)
         ]
 
-    def stop(self, name: str, seconds: float = 30) -> int:
+    def stop(self, name: str) -> int:
         """Sends SIGTERM to a process, waits until it has ended and returns its exit code."""
         self.processes[name].send_signal(signal.SIGTERM)
-        return self.processes[name].wait(seconds)
+        return self.processes[name].wait(PATIENCE_SECONDS)
 
 
 async def _add_project(database_url: str, name: str) -> tuple[str, str]:

@@ -29,6 +29,7 @@ def make_table(run_id: str) -> list[RunRecord]:
 
 
 @pytest.mark.processes
+@pytest.mark.extended
 def test_an_older_server_gets_points_and_a_table_waits_for_its_upgrade(tmp_path: Path) -> None:
     tree = write_previous_version(tmp_path / "tree", "tests")
     data = tmp_path / "data"
