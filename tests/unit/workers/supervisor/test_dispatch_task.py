@@ -206,20 +206,8 @@ def test_a_worker_waits_for_an_unreachable_server_and_logs_why(
 ):
     bench.start_broker()
     server.stop()
-    worker = bench._start(
-        "worker",
-        [
-            sys.executable,
-            "-m",
-            "workers.host",
-            "--server",
-            server.url,
-            "--token-file",
-            str(bench.token),
-            "--state-dir",
-            str(bench.state),
-        ],
-    )
+    command = [sys.executable, "-m", "workers.host", *bench.worker_options]
+    worker = bench._start("worker", command)
     wait_for(lambda: "worker.waits_for_server" in bench.log("worker"), "the reason")
     server.start()
     wait_for(lambda: server.heartbeats, f"a sign of life\n{bench.log('worker')}")
@@ -229,20 +217,7 @@ def test_a_worker_waits_for_an_unreachable_server_and_logs_why(
         env for env in registration["catalogue"]["environments"] if env["id"] == "CartPole-v1"
     )
     assert cartpole["action_space"]["n"] == 2
-    second = bench._start(
-        "second",
-        [
-            sys.executable,
-            "-m",
-            "workers.host",
-            "--server",
-            server.url,
-            "--token-file",
-            str(bench.token),
-            "--state-dir",
-            str(bench.state),
-        ],
-    )
+    second = bench._start("second", command)
     assert second.wait(PATIENCE_SECONDS) == 75
     assert worker.poll() is None, "a lock that its owner holds is no leftover"
     assert f"pid {worker.pid}" in bench.log("second")

@@ -9,7 +9,7 @@ from typing import Any
 import psutil
 import pytest
 from scripted_server import ScriptedServer, make_problem
-from worker_bench import WorkerBench, grant_once, make_long_training
+from worker_bench import WORKER_PROGRAM, WorkerBench, grant_once, make_long_training
 
 from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from workers.host.slots import Slots
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.processes
 PAUSED_FORKS = """
 import os, pathlib, sys
 from tests.support.waiting import wait_for
-from workers.host.worker import main
+from tests.unit.workers.supervisor.worker_without_catalogue import main
 
 flag, paused = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 
@@ -48,19 +48,8 @@ def test_children_forked_by_a_killed_worker_do_not_block_the_next_worker(
     """
     bench.start_broker()
     flag, paused = bench.directory / "pause", bench.directory / "paused"
-    places = [
-        "--server",
-        server.url,
-        "--token-file",
-        str(bench.token),
-        "--state-dir",
-        str(bench.state),
-        "--slots",
-        "2",
-    ]
-    worker = bench._start(
-        "worker", [sys.executable, "-c", PAUSED_FORKS, str(flag), str(paused), *places]
-    )
+    command = [sys.executable, "-c", PAUSED_FORKS, str(flag), str(paused)]
+    worker = bench._start("worker", [*command, *bench.worker_options, "--slots", "2"])
     bench.dispatch()
     wait_for(lambda: server.claims, f"its children work\n{bench.log('worker')}")
     flag.touch()
@@ -233,14 +222,6 @@ def test_a_worker_whose_name_is_in_use_exits_with_75(bench: WorkerBench, server:
     server.fault = lambda _method, path: (
         make_problem(409, "worker_name_taken") if path == "/workers" else None
     )
-    places = [
-        "--server",
-        server.url,
-        "--token-file",
-        str(bench.token),
-        "--state-dir",
-        str(bench.state),
-    ]
-    worker = bench._start("worker", [sys.executable, "-m", "workers.host", *places])
+    worker = bench._start("worker", [sys.executable, "-m", WORKER_PROGRAM, *bench.worker_options])
     assert worker.wait(PATIENCE_SECONDS) == 75
     assert "worker_name_taken" in bench.log("worker")

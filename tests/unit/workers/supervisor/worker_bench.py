@@ -22,6 +22,7 @@ from workers.ipc.attempt_directory import AttemptDirectory, attempts_under
 from workers.ipc.process_tree import find_processes
 
 QUEUE = "palestra.pool.default"
+WORKER_PROGRAM = "tests.unit.workers.supervisor.worker_without_catalogue"
 
 
 class WorkerBench:
@@ -65,21 +66,17 @@ class WorkerBench:
         )
         return broker
 
+    @property
+    def worker_options(self) -> list[str]:
+        """Options of a worker on this server and state directory."""
+        paths = ["--token-file", str(self.token), "--state-dir", str(self.state)]
+        return ["--server", self.server.url, *paths]
+
     def start_worker(self, *more: str, slots: int = 2) -> subprocess.Popen[bytes]:
+        """Starts a worker without a catalogue, and waits for its first heartbeat."""
         before = len(self.server.heartbeats)
-        places = [
-            "--server",
-            self.server.url,
-            "--token-file",
-            str(self.token),
-            "--state-dir",
-            str(self.state),
-            "--name",
-            "bench",
-        ]
-        worker = self._start(
-            "worker", [sys.executable, "-m", "workers.host", *places, "--slots", str(slots), *more]
-        )
+        options = [*self.worker_options, "--name", "bench", "--slots", str(slots), *more]
+        worker = self._start("worker", [sys.executable, "-m", WORKER_PROGRAM, *options])
         wait_for(
             lambda: len(self.server.heartbeats) > before or worker.poll() is not None,
             f"a sign of life\n{self.log('worker')}",
