@@ -28,10 +28,10 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from palestra.contract.event_streams import MAX_POLL_SECONDS
-from tests.app.test_cli_corpus import REPOSITORY, environment, free_port, start, wait_until_ready
+from tests.app.test_cli_corpus import REPOSITORY, environment, free_port
 from tests.support.assigned_jobs import assign_job
 from tests.support.server_fixture import make_definition, registration
-from tests.support.waiting import PATIENCE_SECONDS
+from tests.support.waiting import PATIENCE_SECONDS, wait_for
 
 pytestmark = pytest.mark.processes
 
@@ -88,17 +88,20 @@ def target(tmp_path_factory: pytest.TempPathFactory, migrated_sqlite: Path) -> I
     shutil.copy(migrated_sqlite, directory / "palestra.db")
     token, enrolment = _make_tokens(directory)
     port = free_port()
-    with (directory / "server.log").open("w") as log:
-        # Requests that are refused as too many would test nothing.
-        unlimited = {"PALESTRA_API_REQUESTS_PER_SECOND": "0"}
-        server = start(directory, "--port", str(port), stderr=log, **unlimited)
-        try:
-            url = f"http://127.0.0.1:{port}"
-            wait_until_ready(server, url)
-            yield Target(url, token, enrolment, directory)
-        finally:
-            server.terminate()
-            server.communicate(timeout=PATIENCE_SECONDS)
+    command = ["palestra.cli", "server", "--no-daemons", "--port", str(port)]
+    # Requests that are refused as too many would test nothing.
+    variables = environment(directory, PALESTRA_API_REQUESTS_PER_SECOND="0")
+    log = directory / "server.log"
+    with log.open("w") as output:
+        server = subprocess.Popen(
+            [sys.executable, "-m", *command], env=variables, stdout=output, stderr=output
+        )
+    try:
+        wait_for(lambda: "server.ready" in log.read_text(), log.read_text)
+        yield Target(f"http://127.0.0.1:{port}", token, enrolment, directory)
+    finally:
+        server.terminate()
+        server.wait(PATIENCE_SECONDS)
 
 
 def _make_tokens(directory: Path) -> tuple[str, str]:

@@ -130,10 +130,16 @@ def find_trainer(stack: Stack, attempt_id: str) -> psutil.Process:
     return wait_for(find, "the trainer's process")
 
 
-@contextmanager
-def suspend(process: psutil.Process) -> Iterator[None]:
-    """Stops a process with SIGSTOP while the block runs."""
+def suspend(process: psutil.Process) -> None:
+    """Stops a process with SIGSTOP; a signal that is sent after this call stays pending."""
     process.suspend()
+    wait_for(lambda: process.status() == psutil.STATUS_STOPPED, "the process is stopped")
+
+
+@contextmanager
+def suspended(process: psutil.Process) -> Iterator[None]:
+    """Keeps a process stopped while the block runs."""
+    suspend(process)
     try:
         yield
     finally:

@@ -18,7 +18,7 @@ from tests.e2e.run_history import (
     find_trainer,
     make_cartpole_definition,
     read_spooled_episodes,
-    suspend,
+    suspended,
     wait_for_spooled_episodes,
     wait_for_steps,
 )
@@ -105,7 +105,7 @@ def test_a_worker_of_the_previous_version_trains_on_while_the_server_is_upgraded
         assert stack.stop("server") == 0
         wait_for_spooled_episodes(stack, attempt["id"])
         # It has to train on after the upgrade, too, however long that takes.
-        with suspend(find_trainer(stack, attempt["id"])):
+        with suspended(find_trainer(stack, attempt["id"])):
             del stack.trees["server"]
             stack.run("app.db", "upgrade")
             stack.start_server()

@@ -167,8 +167,8 @@ def test_a_run_with_changed_code_stays_paused_until_the_code_is_restored(
         stack.run_palestra("resume", run["id"], "--allow-code-change")
         stack.wait_for_run(
             run["id"],
-            lambda run: run["state"] == "running" and run["attempts"][-1]["other_code"],
-            "it goes on and tells the other code",
+            lambda run: run["progress"]["env_step"] > found["progress"]["env_step"],
+            "it trains with the other code",
         )
         stack.run_palestra("cancel", run["id"])
         stack.wait_for_run(run["id"], lambda run: run["state"] == "cancelled", "it is cancelled")

@@ -19,6 +19,7 @@ from palestra.client import Client
 from palestra.errors import PalestraError
 from palestra.processes import read_stat
 from tests.e2e.palestra_up import UpProcess, has_ended_cleanly
+from tests.e2e.run_history import suspend
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.processes
@@ -145,7 +146,7 @@ def test_a_signal_during_the_start_leaves_no_process(
 def test_a_second_ctrl_c_ends_without_waiting(up_process: UpProcess) -> None:
     up_process.wait_until_ready()
     worker = psutil.Process(up_process.get_pid("worker"))
-    worker.suspend()
+    suspend(worker)
     up_process.process.send_signal(signal.SIGINT)
     wait_for(lambda: _has_pending_sigterm(worker.pid), "the command waits for its worker")
     assert up_process.stop()[0] == 130

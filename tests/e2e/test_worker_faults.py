@@ -12,6 +12,7 @@ from tests.e2e.run_history import (
     make_slow_definition,
     read_spooled_records,
     release_brake,
+    suspend,
     wait_for_steps,
     wait_for_success,
 )
@@ -52,7 +53,7 @@ def test_after_a_killed_trainer_the_next_attempt_resumes_the_newest_snapshot(sta
 def _is_suspended_past_a_snapshot(stack: Stack, attempt_id: str, trainer: psutil.Process) -> bool:
     """Stops the trainer, and lets it go on unless it has trained since its newest snapshot."""
     # Otherwise the next snapshot could be written between the check and the kill.
-    trainer.suspend()
+    suspend(trainer)
     records = list(read_spooled_records(stack.attempt_directory(attempt_id)))
     snapshots = [record["env_step"] for record in records if record["type"] == "snapshot"]
     steps = [record["env_step"][-1] for record in records if record["type"] == "episodes"]

@@ -53,18 +53,33 @@ An agent whose package is missing is not listed.
 
 def make_catalogue() -> Catalogue:
     """Returns the parts and environments that this interpreter can import and build."""
-    environments = (
-        _environments()
-    )  # Agents may register environments when they are imported, which would then have no owner.
-    return Catalogue(
-        agents=(*_builtin_agents(), *_registered_agents()),
-        model_functions=_functions("model_functions", MODEL_FUNCTIONS),
-        input_functions=_functions("input_functions", INPUT_FUNCTIONS),
-        environments=environments,
-        schedules=tuple(Schedule),
-        imports=allowed_imports(),
-        export_formats=_export_formats(),
-    )
+    with _silenced():
+        # Agents may register environments when they are imported, which would then have no owner.
+        environments = _environments()
+        return Catalogue(
+            agents=(*_builtin_agents(), *_registered_agents()),
+            model_functions=_functions("model_functions", MODEL_FUNCTIONS),
+            input_functions=_functions("input_functions", INPUT_FUNCTIONS),
+            environments=environments,
+            schedules=tuple(Schedule),
+            imports=allowed_imports(),
+            export_formats=_export_formats(),
+        )
+
+
+@contextlib.contextmanager
+def _silenced() -> Iterator[None]:
+    """Drops log messages and warnings of parts and environments while the block runs."""
+    log_level, gymnasium_level = logging.root.manager.disable, gymnasium.logger.min_level
+    logging.disable(logging.CRITICAL)
+    gymnasium.logger.min_level = gymnasium.logger.ERROR + 1
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(log_level)
+        gymnasium.logger.min_level = gymnasium_level
 
 
 def _export_formats() -> tuple[ExportFormat, ...]:
@@ -162,9 +177,6 @@ def _report_left_out(name: str, reason: str) -> None:
 
 
 def _environments() -> tuple[EnvironmentDescription, ...]:
-    logging.disable(logging.CRITICAL)
-    warnings.simplefilter("ignore")
-    gymnasium.logger.min_level = gymnasium.logger.ERROR + 1
     sources = register_sources()
     for name, reason in sources.left_out.items():
         _report_left_out(name, reason)
