@@ -15,7 +15,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 from benchmarks._report import describe_machine, show
-from tests.e2e.chromium import CHROMIUM, QUIET
+from tests.e2e.chromium import QUIET, find_chromium
 from tests.e2e.run_history import make_cartpole_definition
 from tests.support.process_stack import Stack
 
@@ -70,7 +70,7 @@ def main() -> int:
 
 def _measure(stack: Stack, seconds: float, runs: int) -> list[float]:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=QUIET)
         page = browser.new_page(base_url=stack.url)
         page.goto(stack.login_url)
         page.wait_for_url("**/")

@@ -35,7 +35,7 @@ from benchmarks._report import describe_machine, show
 from benchmarks._streams import senders
 from benchmarks._streams.content import Training
 from palestra.contract.states import Cause, Outcome
-from tests.e2e.chromium import CHROMIUM, QUIET
+from tests.e2e.chromium import QUIET, find_chromium
 from tests.support.process_stack import Stack
 from tests.support.records import make_delivery, make_points
 from tests.support.server_fixture import World, make_definition, make_world
@@ -229,7 +229,7 @@ def measure(stack: Stack, content: Content, minutes: float) -> bool:
     }
     is_good = True
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=QUIET)
         context = browser.new_context(
             base_url=stack.url, viewport={"width": 1440, "height": 900}, service_workers="block"
         )

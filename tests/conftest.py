@@ -25,7 +25,7 @@ from tests.support.server_fixture import World, make_world
 from tests.support.work_trees import directory_without_git as directory_without_git
 from tests.support.work_trees import tree as tree
 
-pytest_plugins = ["tests.support.durations"]
+pytest_plugins = ["tests.support.durations", "tests.support.scheduling"]
 
 # As in a trainer, and set before torch is imported. Two threads in each of several processes on two
 # processors wait in loops for each other, which takes ten times as long.

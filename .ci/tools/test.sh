@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs tests: pytest in four processes, then what starts real processes and browsers in five, since those wait more, then the
+# Runs tests: pytest in four processes, then what starts real processes and browsers in four more, then the
 # dashboard's. Both halves at a time take longer: each fills two cores. With REPORTS set, the reports stay in that directory.
 # Usage: test.sh BIN MARKS [PYTEST ARGUMENTS ...]
 set -u
@@ -26,7 +26,7 @@ run_half() {
 run_half unit "not processes and not browser" -n 4 --dist loadfile --ignore tests/e2e "$@"
 # Without arguments only the modules of this half are imported: all of them would take each process 15 s.
 [ $# != 0 ] || set -- $(grep -rlE "mark\.(processes|browser)\>" tests --include "test_*.py")
-run_half processes "processes or browser" -n 5 --dist loadscope --no-loadscope-reorder "$@"
+run_half processes "processes or browser" -n 4 --dist loadscope --no-loadscope-reorder "$@"
 .ci/tools/with-node.sh npm --prefix frontend run --silent test -- --reporter=default --reporter=junit --outputFile.junit="$reports/frontend.xml" || failed=1
 "$bin/python" .ci/tools/total.py "$reports" || failed=1
 exit $failed

@@ -19,7 +19,7 @@ from playwright import async_api
 from playwright.async_api import Browser, async_playwright
 
 from palestra.cli.embedded.child_processes import find_marked
-from tests.e2e.chromium import CHROMIUM, QUIET
+from tests.e2e.chromium import QUIET, find_chromium
 from tests.e2e.dashboard_site import DashboardSite, open_site
 from tests.e2e.palestra_up import UpProcess
 from tests.support.distributions import install
@@ -96,7 +96,7 @@ async def browser() -> AsyncIterator[Browser]:
     async with async_playwright() as playwright:
         headless = HEADED_VARIABLE not in os.environ
         browser = await playwright.chromium.launch(
-            executable_path=CHROMIUM, args=QUIET, headless=headless
+            executable_path=find_chromium(headless=headless), args=QUIET, headless=headless
         )
         yield browser
         await browser.close()

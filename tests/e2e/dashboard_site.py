@@ -11,7 +11,10 @@ from typing import Final, Self
 import pytest
 from playwright.async_api import Browser, Locator, Page
 
+from app.daemons.judge import Judge
+from app.daemons.summariser import Summariser
 from app.db.models import MembershipRow, UserRow
+from app.db.repositories import events, summaries
 from app.services.access import logins, sessions
 from app.services.audit.audit_log import RequestOrigin
 from palestra.contract.names import new_id
@@ -54,6 +57,19 @@ class DashboardSite:
                 place = {"project_id": self.world.project_id, "user_id": user.id}
                 session.add(MembershipRow(**place, role=role.value))
         return user.id
+
+    async def summarise(self) -> None:
+        """Summarises and judges all runs; a round of the daemons is limited in runs and seconds."""
+        database = self.served.database
+        summariser, judge = Summariser(database), Judge(database)
+        summarised, newest = -1, 0
+        while summarised < newest:
+            await summariser.tick()
+            async with database.read() as session:
+                summarised = await summaries.read_progress(session)
+                newest = (await events.read_bounds(session))[1]
+        while await judge.tick():
+            pass
 
     async def link(self) -> str:
         """Returns a new login link of the administrator."""

@@ -9,8 +9,6 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
-from app.daemons.judge import Judge
-from app.daemons.summariser import Summariser
 from app.services.experiments import experiments
 from app.services.projects import thresholds
 from palestra.contract.states import Cause, Outcome
@@ -60,7 +58,9 @@ class Site(DashboardSite):
 @pytest_asyncio.fixture(loop_scope="session", scope="module")
 async def site(shared_site: DashboardSite) -> Site:
     site = await shared_site.add_project("axe")
-    return Site(**vars(site), run=await _train(site.world))
+    run = await _train(site.world)
+    await site.summarise()
+    return Site(**vars(site), run=run)
 
 
 async def _train(world: World) -> str:
@@ -91,8 +91,6 @@ async def _train(world: World) -> str:
     async with world.database.write() as session:
         request = ThresholdRequest(series="evaluation/mean", value=195.0)
         await thresholds.declare(session, world.admin, "axe", "solved", request)
-    await Summariser(world.database).tick()
-    await Judge(world.database).tick()
     return runs[0]
 
 

@@ -11,7 +11,6 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Locator, Page, expect
 
-from app.daemons.summariser import Summariser
 from palestra.contract.states import Cause, Outcome
 from tests.e2e.dashboard_site import PAGE_MARKS, DashboardSite
 from tests.support import records
@@ -41,7 +40,10 @@ class Site(DashboardSite):
 async def site(shared_site: DashboardSite, tmp_path_factory: pytest.TempPathFactory) -> Site:
     site = await shared_site.add_project("curves")
     filmed = await film_run(site, tmp_path_factory.mktemp("curves"))
-    return Site(**vars(site), filmed=filmed, seeds=await train_seeds(site.world))
+    seeds = await train_seeds(site.world)
+    # The board names the series that summaries name.
+    await site.summarise()
+    return Site(**vars(site), filmed=filmed, seeds=seeds)
 
 
 def make_video() -> bytes:
@@ -107,8 +109,6 @@ async def train_seeds(world: World) -> list[str]:
         ]
         end = (Outcome.SUCCEEDED, Cause.BUDGET)
         runs.append(await train(world, job, (worker, slot), content, end))
-    # The board names the series that summaries name.
-    await Summariser(world.database).tick()
     return runs
 
 

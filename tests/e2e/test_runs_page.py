@@ -8,7 +8,6 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Locator, Page, expect
 
-from app.daemons.summariser import Summariser
 from palestra.contract.permissions import Role
 from palestra.contract.states import Cause, Outcome, RunState
 from tests.e2e.dashboard_site import PAGE_MARKS, DashboardSite, scroll_until_visible
@@ -29,6 +28,7 @@ _MANY = 3_000
 async def site(shared_site: DashboardSite) -> DashboardSite:
     site = await shared_site.add_project("runs")
     await _train(site.world)
+    await site.summarise()
     return site
 
 
@@ -48,7 +48,6 @@ async def _train(world: World) -> None:
             end = None if seed == len(scores) - 1 else (Outcome.SUCCEEDED, Cause.BUDGET)
             content = make_evaluations(50.0, scores[seed])
             await train(world, job, (worker, next(slots)), content, end)
-    await Summariser(world.database).tick()
 
 
 def _rows(page: Page) -> Locator:
