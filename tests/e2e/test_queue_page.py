@@ -1,15 +1,16 @@
 """The queue page in a browser: order by drag and by keyboard, previews, bulk actions, many jobs."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import CDPSession, Locator, Page, expect
+from playwright.async_api import Browser, CDPSession, Locator, Page, expect
 
 from palestra.contract.resources import JobView
-from tests.e2e.dashboard_site import PAGE_MARKS, DashboardSite, scroll_until_visible
+from tests.e2e.dashboard_site import PAGE_MARKS, DashboardSite, open_site, scroll_until_visible
 from tests.support.server_fixture import make_definition
 
 pytestmark = [pytest.mark.browser, *PAGE_MARKS]
@@ -18,8 +19,12 @@ _MANY = 10_000
 
 
 @pytest_asyncio.fixture(loop_scope="session", scope="module")
-async def site(shared_site: DashboardSite) -> DashboardSite:
-    return await shared_site.add_project("queue")
+async def site(
+    browser: Browser, migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[DashboardSite]:
+    """A server of its own, since 10,000 jobs keep a server busy."""
+    async with open_site(browser, migrated_sqlite, tmp_path_factory.mktemp("queue")) as site:
+        yield await site.add_project("queue")
 
 
 async def _queue(site: DashboardSite, pool: str, number: int) -> Sequence[JobView]:

@@ -29,7 +29,6 @@ GROUPS: Final[Mapping[str, Sequence[str]]] = {
     ),
     "site: parts of pages": ("test_accessibility", "test_curve_pages", "test_statistics_pages"),
     "site: pages": (
-        "test_queue_page",
         "test_runs_page",
         "test_pages",
         "test_submission_pages",
