@@ -16,10 +16,15 @@ fi
 # Every process that a test starts would compile Palestra anew.
 unset PYTHONDONTWRITEBYTECODE
 failed=0
+begun=$(date +%s)
+measure() {
+    "$bin/python" .ci/tools/additions.py >> "$reports/additions"
+}
 run_half() {
     name=$1
     half=$2
     shift 2
+    measure
     "$bin/pytest" -m "($half) and ($marks)" --junitxml "$reports/$name.xml" --durations-json "$reports/$name.json" "$@" || failed=1
 }
 # Module by module: the tests of a module share a server or a database, which every process would make for itself.
@@ -27,6 +32,8 @@ run_half unit "not processes and not browser" -n 4 --dist loadfile --ignore test
 # Without arguments only the modules of this half are imported: all of them would take each process 15 s.
 [ $# != 0 ] || set -- $(grep -rlE "mark\.(processes|browser)\>" tests --include "test_*.py")
 run_half processes "processes or browser" -n 4 --dist loadscope --no-loadscope-reorder "$@"
+measure
 .ci/tools/with-node.sh npm --prefix frontend run --silent test -- --reporter=default --reporter=junit --outputFile.junit="$reports/frontend.xml" || failed=1
-"$bin/python" .ci/tools/total.py "$reports" || failed=1
+measure
+"$bin/python" .ci/tools/total.py "$reports" $(($(date +%s) - begun)) || failed=1
 exit $failed

@@ -82,25 +82,26 @@ async def pass_silence(database_url: str, seconds: float) -> int:
     return lost
 
 
-def test_lost_claim_answers_cost_no_attempt_and_a_claim_given_up_is_queued_again(
-    stack_behind_proxy: tuple[Stack, Proxy],
-) -> None:
+def test_lost_claim_answers_cost_no_attempt(stack_behind_proxy: tuple[Stack, Proxy]) -> None:
     """No job stays in the state `starting` because the answer to its claim was lost."""
     stack, proxy = stack_behind_proxy
     proxy.answers_to_lose = 2
-    definition = make_cartpole_definition(500)
-    (run,) = stack.submit(definition, pool=POOL)
+    (run,) = stack.submit(make_cartpole_definition(500), pool=POOL)
     done = wait_for_success(stack, run["id"])
     assert (proxy.lost_answers, len(done["attempts"])) == (2, 1)
+
+
+def test_a_claim_given_up_is_queued_again(stack_behind_proxy: tuple[Stack, Proxy]) -> None:
+    stack, proxy = stack_behind_proxy
     proxy.answers_to_lose = 1_000
-    (other,) = stack.submit(definition, seeds=[7], pool=POOL)[-1:]
+    (run,) = stack.submit(make_cartpole_definition(501), pool=POOL)
     wait_for(lambda: "dispatch.server_away" in stack.log(WORKER), "the worker gives the claim up")
     proxy.answers_to_lose = 0
     queued = stack.wait_for_run(
-        other["id"], lambda run: run["attempts"][0]["state"] == "lost", "the claim is given up"
+        run["id"], lambda run: run["attempts"][0]["state"] == "lost", "the claim is given up"
     )
     assert queued["attempts"][0]["cause"] == "worker_lost", "no lease had to expire"
-    assert len(wait_for_success(stack, other["id"])["attempts"]) == 2
+    assert len(wait_for_success(stack, run["id"])["attempts"]) == 2
 
 
 def start_training(stack: Stack, env_steps: int) -> tuple[str, str]:

@@ -29,7 +29,7 @@ from workers.assembly.registry import check_code
 from workers.core import installed_code
 from workers.core.errors import CodeChangedError, DefinitionError, PartNotFoundError
 from workers.ipc.worker_imports import check_imports, set_allowed_imports
-from workers.rl.envs.env_sources import environment_code, register_sources
+from workers.rl.envs.env_sources import environment_code, register_games, register_sources
 from workers.rl.envs.factory import make_vector
 
 REGISTERS = """
@@ -41,6 +41,7 @@ gym.register("{id}", entry_point="tiny_envs.walk:Walk", max_episode_steps=9)
 @pytest.fixture
 def site_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A directory on Python's path; environments registered by the test are removed afterwards."""
+    register_games()  # They are registered when ale-py is imported, once in a process.
     before = dict(gym.registry)
     directory = tmp_path / "site"
     directory.mkdir()
