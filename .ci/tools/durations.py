@@ -1,8 +1,8 @@
 """Judges how long each test took, and prints tables by cause and by module.
 
 Reads the reports that `make test-durations` leaves. A test may take 20 s, one of
-`tests/long_tests.txt` 90 s, on a machine that does 10^7 additions in 0.45 s; the limits follow the
-machine. What all tests of a process share, such as a stack, is no part of it.
+`tests/long_tests.txt` 90 s, on a machine that does 10^7 additions in 0.45 s, and longer on a
+slower one. What all tests of a process share, such as a stack, is no part of it.
 Usage: durations.py DIRECTORY.
 """
 
@@ -107,7 +107,7 @@ def main(directory: Path) -> int:
     print_table("cause", causes)
     print_table("module", modules)
     long_tests = read_long_tests()
-    slowness = read_mean_seconds(directory) / REFERENCE_SECONDS
+    slowness = max(1.0, read_mean_seconds(directory) / REFERENCE_SECONDS)
     faults = [
         f"{test.test} took {test.seconds:.1f} s, may take {limit:.0f} s"
         for test in durations

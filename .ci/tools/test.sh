@@ -7,8 +7,8 @@ bin=$1
 marks=$2
 shift 2
 if [ -n "${REPORTS:-}" ]; then
-    reports=$REPORTS
-    rm -rf "$reports" && mkdir -p "$reports" || exit 1
+    rm -rf "$REPORTS" && mkdir -p "$REPORTS" || exit 1
+    reports=$(cd "$REPORTS" && pwd)
 else
     reports=$(mktemp -d) || exit 1
     trap 'rm -rf "$reports"' EXIT
