@@ -1,5 +1,7 @@
 """A run with a running attempt, and an artifact store."""
 
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +16,13 @@ from palestra.contract.projects import ProjectRequest
 from tests.app.services.telemetry_training import training as training
 from tests.support.artifact_store import AttemptWithStore
 from tests.support.server_fixture import World, make_definition
+
+
+@pytest.fixture
+def passed_seconds() -> Callable[[], float]:
+    """Returns the seconds since the test began, by which the database's clock moved by itself."""
+    began = time.monotonic()
+    return lambda: time.monotonic() - began
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The queue of a pool in the database: what is read, and who starts next."""
 
 from collections import Counter
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -45,7 +46,10 @@ INTERACTIVE = {"priority_class": "interactive", "limits": {"wall_seconds": 600}}
 
 
 async def test_past_usage_decides_between_two_persons(
-    world: World, dispatcher: Dispatcher, queue: RecordingQueue
+    world: World,
+    dispatcher: Dispatcher,
+    queue: RecordingQueue,
+    passed_seconds: Callable[[], float],
 ) -> None:
     worker = (await world.register(slots=1)).worker_id
     await run_for(world, (await world.submit_one_job(seeds=[0])).id, worker, 300)
@@ -58,8 +62,8 @@ async def test_past_usage_decides_between_two_persons(
     assert queue.jobs == [theirs.id]
     found = await explain(world, mine.id)
     assert found.terms is not None
-    assert found.terms.user_usage == pytest.approx(300, abs=5)
-    assert found.terms.project_usage == pytest.approx(360, abs=5)
+    assert found.terms.user_usage == pytest.approx(300, abs=passed_seconds())
+    assert found.terms.project_usage == pytest.approx(360, abs=passed_seconds())
     assert found.terms.project_share == 1.0
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -136,13 +137,15 @@ async def test_each_sum_equals_the_sum_over_the_entries(world: World) -> None:
         assert sum(parts) == pytest.approx(whole, abs=1e-3)
 
 
-async def test_live_attempts_count_until_now(world: World) -> None:
+async def test_live_attempts_count_until_now(
+    world: World, passed_seconds: Callable[[], float]
+) -> None:
     worker = (await world.register()).worker_id
     job = await world.submit_one_job()
     await world.start(job.id, worker)
     advance_clock(500)
     found = await report(world, bucket="hour")
-    assert found.used_seconds == pytest.approx(500, abs=3)
+    assert found.used_seconds == pytest.approx(500, abs=passed_seconds())
     by_environment = await report(world, by=(UsageKey.ENVIRONMENT,))
     assert list(seconds(by_environment, "environment")) == ["CartPole-v1"]
 
