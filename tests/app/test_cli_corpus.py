@@ -21,7 +21,7 @@ import app.main
 import palestra.cli.main
 from tests.support.commands import CommandResult, run_command
 from tests.support.postgres import PostgresServer
-from tests.support.process_stack import make_bare_environment
+from tests.support.process_stack import find_free_port, make_bare_environment
 from tests.support.waiting import PATIENCE_SECONDS
 
 REPOSITORY = Path(__file__).parents[2]
@@ -90,15 +90,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     return run_in
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def start(directory: Path) -> subprocess.Popen[str]:
     """Starts a server by the command of a user, which turns into the server."""
-    command = ["palestra.cli", "server", "--no-daemons", "--port", str(free_port())]
+    command = ["palestra.cli", "server", "--no-daemons", "--port", str(find_free_port())]
     return subprocess.Popen(
         [sys.executable, "-m", *command],
         env=environment(directory),
@@ -126,7 +120,7 @@ def test_a_second_server_on_one_sqlite_file_names_the_first(directory: Path, run
     first = start(directory)
     try:
         wait_until_ready(first)
-        second = run(directory, ["server", "--port", str(free_port())])
+        second = run(directory, ["server", "--port", str(find_free_port())])
         assert second.exit_code == 1
         assert f"is already open by pid {first.pid}" in second.errors
     finally:

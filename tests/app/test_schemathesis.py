@@ -28,8 +28,9 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from palestra.contract.event_streams import MAX_POLL_SECONDS
-from tests.app.test_cli_corpus import REPOSITORY, environment, free_port
+from tests.app.test_cli_corpus import REPOSITORY, environment
 from tests.support.assigned_jobs import assign_job
+from tests.support.process_stack import find_free_port
 from tests.support.server_fixture import make_definition, registration
 from tests.support.waiting import PATIENCE_SECONDS, wait_for
 
@@ -87,7 +88,7 @@ def target(tmp_path_factory: pytest.TempPathFactory, migrated_sqlite: Path) -> I
     directory = tmp_path_factory.mktemp("fuzzed")
     shutil.copy(migrated_sqlite, directory / "palestra.db")
     token, enrolment = _make_tokens(directory)
-    port = free_port()
+    port = find_free_port()
     command = ["palestra.cli", "server", "--no-daemons", "--port", str(port)]
     # Requests that are refused as too many would test nothing.
     variables = environment(directory, PALESTRA_API_REQUESTS_PER_SECOND="0")

@@ -1,7 +1,6 @@
 """A worker process gets a new secret by its heartbeat, keeps it, and goes on training."""
 
 import json
-from typing import Any
 
 import pytest
 
@@ -15,12 +14,12 @@ pytestmark = pytest.mark.processes
 def test_a_worker_goes_on_with_a_rotated_secret(stack: Stack) -> None:
     file = stack.directory / "worker" / "worker.json"
     former, pid = _read_secret(stack), stack.processes["worker"].pid
-    worker = _get_worker(stack)
+    worker = stack.get_worker()
     asked = stack.post(f"workers/{worker['id']}:rotate-secret")
     assert asked["secret_rotation"] == "pending"
     wait_for(lambda: _read_secret(stack) != former, "the worker keeps its new secret")
     wait_for(
-        lambda: _get_worker(stack)["secret_rotation"] is None,
+        lambda: stack.get_worker()["secret_rotation"] is None,
         "the worker uses its new secret",
     )
     assert stack.processes["worker"].pid == pid
@@ -28,12 +27,6 @@ def test_a_worker_goes_on_with_a_rotated_secret(stack: Stack) -> None:
     (run,) = stack.submit(make_cartpole_definition(200, name="after the rotation"))
     wait_for_success(stack, run["id"])
     assert file.stat().st_mode & 0o077 == 0
-
-
-def _get_worker(stack: Stack) -> dict[str, Any]:
-    workers = stack.get("workers")["items"]
-    (worker,) = [row for row in workers if (row["name"], row["state"]) == ("tester", "online")]
-    return dict(worker)
 
 
 def _read_secret(stack: Stack) -> str:

@@ -56,9 +56,7 @@ def submit(stack: Stack, definition: dict[str, Any], gpus: int) -> str:
 
 def list_slots(stack: Stack) -> list[str | None]:
     """Returns the attempt in each slot of the worker."""
-    workers = stack.get("workers")["items"]
-    (worker,) = [row for row in workers if (row["name"], row["state"]) == (WORKER, "online")]
-    return [slot["attempt_id"] for slot in worker["slots"]]
+    return [slot["attempt_id"] for slot in stack.get_worker(WORKER)["slots"]]
 
 
 def test_an_attempt_on_three_slots_outlives_its_worker_and_frees_all_of_them(

@@ -78,8 +78,8 @@ def test_a_trainer_runs_on_after_its_worker_is_killed_and_the_next_worker_adopts
     wait_for_steps(stack, run["id"], 50)
     assert trainer.is_running()
     stack.start_worker()
-    (worker,) = [worker for worker in stack.get("workers")["items"] if worker["state"] == "online"]
-    assert [slot["attempt_id"] for slot in worker["slots"] if slot["attempt_id"]] == [attempt["id"]]
+    slots = stack.get_worker()["slots"]
+    assert [slot["attempt_id"] for slot in slots if slot["attempt_id"]] == [attempt["id"]]
     release_brake(stack)
     done = wait_for_success(stack, run["id"])
     assert len(done["attempts"]) == 1

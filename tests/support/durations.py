@@ -61,13 +61,14 @@ def pytest_fixture_setup(
     fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
 ) -> Generator[None, object, object]:
     """Adds up what fixtures of the session take."""
+    if fixturedef.scope != "session":
+        return (yield)
     stash = request.session.stash
     before = time.perf_counter()
     try:
         return (yield)
     finally:
-        if fixturedef.scope == "session":
-            stash[_SHARED_SECONDS] = stash.get(_SHARED_SECONDS, 0.0) + time.perf_counter() - before
+        stash[_SHARED_SECONDS] = stash.get(_SHARED_SECONDS, 0.0) + time.perf_counter() - before
 
 
 @pytest.hookimpl(wrapper=True)

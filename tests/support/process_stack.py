@@ -268,6 +268,12 @@ class Stack:
             lambda: f"the worker registers\n{self.log(name)}",
         )
 
+    def get_worker(self, name: str = "tester") -> dict[str, Any]:
+        """Returns the online worker of a name; the server lists ended ones, too."""
+        workers = self.get("workers")["items"]
+        (worker,) = [row for row in workers if (row["name"], row["state"]) == (name, "online")]
+        return dict(worker)
+
     def _is_worker_online(self, title: str, since: float) -> bool:
         try:
             workers = [worker for worker in self.get("workers")["items"] if worker["name"] == title]

@@ -1,4 +1,4 @@
-"""A run with a running attempt, and an artifact store."""
+"""A run with a running attempt, an artifact store, and the time that a test took."""
 
 import time
 from collections.abc import Callable
