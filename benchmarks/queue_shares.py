@@ -208,11 +208,14 @@ def report_later_person(installation: Installation, jobs: int, later: float) -> 
     slots = stack.slots * len(WORKERS)
     wait_for(lambda: stack.query(busy)[0][0] == slots, "the first person has all slots")
     time.sleep(later)
+    # Paused, nothing is assigned between the count and the other person's job.
+    stack.post("pools/default:pause", {"reason": "the job of another person is queued"})
     waiting = stack.query(
         "SELECT count(*), count(assigned_worker_id) FROM jobs WHERE state = 'queued'"
     )[0]
     one = make_cartpole_definition(2_001, name=f"no-op {LATER_HOLD_SECONDS} s of dora")
     experiment = installation.submit("dora", one, 1)
+    stack.post("pools/default:resume", {})
     find = (
         "SELECT jobs.queued_at, attempts.started_at FROM attempts "
         "JOIN jobs ON jobs.id = attempts.job_id WHERE jobs.experiment_id = %s"
