@@ -31,7 +31,7 @@ from palestra.contract.estimators import INPUT_FUNCTIONS, MODEL_FUNCTIONS
 from palestra.contract.names import ExportFormat, Schedule
 from workers.assembly.registered_parts import Kind, RegisteredPart, discover
 from workers.core.types import JsonObject
-from workers.export.onnx import missing_packages
+from workers.export.onnx_packages import missing_packages
 from workers.ipc.json_log import LEFT_OUT
 from workers.ipc.worker_imports import allowed_imports
 from workers.rl.envs.env_sources import environment_code, register_sources

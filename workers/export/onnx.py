@@ -4,25 +4,17 @@ Needs the packages onnx and onnxscript, which a worker may lack.
 """
 
 import contextlib
-import importlib.util
 import io
 import logging
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
 import torch
 
 from workers.core.errors import PartNotFoundError
+from workers.export.onnx_packages import missing_packages
 from workers.export.tracing import trace_module
-
-PACKAGES: Final = ("onnx", "onnxscript")
-
-
-def missing_packages() -> list[str]:
-    """Returns which packages this interpreter lacks to write the format."""
-    return [package for package in PACKAGES if importlib.util.find_spec(package) is None]
 
 
 def require_packages() -> None:

@@ -451,7 +451,7 @@ def test_a_worker_without_onnx_fails_before_it_trains(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A training that could not be exported at its end fails at its start, with the cause."""
-    monkeypatch.setattr("workers.export.onnx.PACKAGES", ("onnx", "surely_not_installed"))
+    monkeypatch.setattr("workers.export.onnx_packages.PACKAGES", ("onnx", "surely_not_installed"))
     directory, report = execute(
         tmp_path, make_work_order(make_definition(export={"formats": ["weights", "onnx"]}))
     )
