@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs tests: pytest in four processes, then what starts real processes and browsers in four more, then the
-# dashboard's. Both halves at a time take longer: each fills two cores. With REPORTS set, the reports stay in that directory.
+# dashboard's. Both halves at a time take longer: each fills two cores. With REPORTS set, the reports stay in that directory;
+# PROCESSES is the number of processes.
 # Usage: test.sh BIN MARKS [PYTEST ARGUMENTS ...]
 set -u
 bin=$1
@@ -25,13 +26,14 @@ run_half() {
     half=$2
     shift 2
     measure
-    "$bin/pytest" -m "($half) and ($marks)" --junitxml "$reports/$name.xml" --durations-json "$reports/$name.json" "$@" || failed=1
+    # Module by module: the tests of a module share a server or a database, which every process would make for itself.
+    # The order is that of tests/support/scheduling.py.
+    "$bin/pytest" -n "${PROCESSES:-4}" --dist loadscope --no-loadscope-reorder -m "($half) and ($marks)" --junitxml "$reports/$name.xml" --durations-json "$reports/$name.json" "$@" || failed=1
 }
-# Module by module: the tests of a module share a server or a database, which every process would make for itself.
-run_half unit "not processes and not browser" -n 4 --dist loadfile --ignore tests/e2e "$@"
+run_half unit "not processes and not browser" --ignore tests/e2e "$@"
 # Without arguments only the modules of this half are imported: all of them would take each process 15 s.
 [ $# != 0 ] || set -- $(grep -rlE "mark\.(processes|browser)\>" tests --include "test_*.py")
-run_half processes "processes or browser" -n 4 --dist loadscope --no-loadscope-reorder "$@"
+run_half processes "processes or browser" "$@"
 measure
 .ci/tools/with-node.sh npm --prefix frontend run --silent test -- --reporter=default --reporter=junit --outputFile.junit="$reports/frontend.xml" || failed=1
 measure

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.scheduling import GROUPS
+from tests.support.scheduling import GROUPS, LONG
 
-E2E = Path(__file__).parents[1] / "e2e"
+REPOSITORY = Path(__file__).parents[2]
+E2E = REPOSITORY / "tests" / "e2e"
 USES = {
     "stack": re.compile(
         r"\bshared_stack\b|^(?:async )?def test_\w+\([^)]*\bstack: Stack\b", re.MULTILINE
@@ -27,3 +28,8 @@ def test_modules_that_share_a_stack_or_a_site_are_in_a_group(shared: str) -> Non
     ]
     users = [path.stem for path in E2E.glob("test_*.py") if USES[shared].search(path.read_text())]
     assert sorted(grouped) == sorted(users)
+
+
+@pytest.mark.parametrize("module", LONG)
+def test_long_modules_exist(module: str) -> None:
+    assert (REPOSITORY / module).is_file()

@@ -26,7 +26,7 @@ from tests.support.distributions import install
 from tests.support.process_stack import REPOSITORY, Stack
 from tests.support.waiting import PATIENCE_SECONDS
 
-QUICK = {"PALESTRA_RENEW_SECONDS": "0.5", "PALESTRA_HEARTBEAT_SECONDS": "0.5"}
+QUICK = {"PALESTRA_RENEW_SECONDS": "0.5", "PALESTRA_HEARTBEAT_SECONDS": "2"}
 """Settings with which a request to an attempt or a worker reaches it soon."""
 
 HEADED_VARIABLE = "PALESTRA_TEST_HEADED"
