@@ -48,17 +48,18 @@ up: $(STAMPS)/run $(STAMPS)/frontend
 
 install: $(STAMPS)/run $(STAMPS)/frontend
 
-test: $(STAMPS)/dev $(STAMPS)/frontend $(STAMPS)/chromium
+test: $(STAMPS)/tests $(STAMPS)/frontend $(STAMPS)/chromium
 	@.ci/tools/test.sh "$(BIN)" "$(SHORT)" $(TEST)
 
-test-all: $(STAMPS)/dev $(STAMPS)/frontend $(STAMPS)/chromium
+test-all: $(STAMPS)/tests $(STAMPS)/frontend $(STAMPS)/chromium
 	@.ci/tools/test.sh "$(BIN)" "$(WHOLE)" --hypothesis-profile=whole $(TEST)
 
-test-durations: $(STAMPS)/dev $(STAMPS)/frontend $(STAMPS)/chromium
-	@REPORTS=test-results .ci/tools/test.sh "$(BIN)" "$(SHORT)" $(TEST)
+# A process for each core, so that no test waits for another.
+test-durations: $(STAMPS)/tests $(STAMPS)/frontend $(STAMPS)/chromium
+	@PROCESSES=2 REPORTS=test-results .ci/tools/test.sh "$(BIN)" "$(SHORT)" $(TEST)
 	@$(BIN)/python .ci/tools/durations.py test-results
 
-test-slow: $(STAMPS)/dev $(STAMPS)/frontend $(STAMPS)/chromium
+test-slow: $(STAMPS)/tests $(STAMPS)/frontend $(STAMPS)/chromium
 	@$(BIN)/pytest -m slow --timeout 7200 $(TEST)
 
 coverage: $(STAMPS)/dev
@@ -122,6 +123,12 @@ $(STAMPS)/run: pyproject.toml constraints.txt | $(STAMPS)/node
 $(STAMPS)/dev: pyproject.toml constraints.txt | $(STAMPS)/node
 	@.ci/tools/install.sh $(BIN) "server,worker,embedded,dev"
 	@mkdir -p $(STAMPS) && touch $(STAMPS)/run $@
+
+# Imports all tests once, which compiles them and what they need: four processes would compile everything four times.
+$(STAMPS)/tests: | $(STAMPS)/dev
+	@echo "Compiling the tests ..."
+	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest --quiet --collect-only > /dev/null || true
+	@touch $@
 
 # What trainings and curves are measured beside, and is not there for the tests already. Each wants other versions of packages that Palestra has too, so it lies apart and sees ours.
 $(STAMPS)/peers: $(STAMPS)/dev
