@@ -54,9 +54,8 @@ test: $(STAMPS)/tests $(STAMPS)/frontend $(STAMPS)/chromium
 test-all: $(STAMPS)/tests $(STAMPS)/frontend $(STAMPS)/chromium
 	@.ci/tools/test.sh "$(BIN)" "$(WHOLE)" --hypothesis-profile=whole $(TEST)
 
-# A process for each core, so that no test waits for another.
 test-durations: $(STAMPS)/tests $(STAMPS)/frontend $(STAMPS)/chromium
-	@PROCESSES=2 REPORTS=test-results .ci/tools/test.sh "$(BIN)" "$(SHORT)" $(TEST)
+	@REPORTS=test-results .ci/tools/test.sh "$(BIN)" "$(SHORT)" $(TEST)
 	@$(BIN)/python .ci/tools/durations.py test-results
 
 test-slow: $(STAMPS)/tests $(STAMPS)/frontend $(STAMPS)/chromium
@@ -64,7 +63,7 @@ test-slow: $(STAMPS)/tests $(STAMPS)/frontend $(STAMPS)/chromium
 
 coverage: $(STAMPS)/dev
 	@rm -rf $(COVERAGE) && mkdir $(COVERAGE)
-	@COVERAGE_FILE=$(COVERAGE)/tests $(BIN)/pytest -n 4 -m "$(WHOLE) and not processes and not browser" --timeout 900 \
+	@COVERAGE_FILE=$(COVERAGE)/tests $(BIN)/pytest -n 2 -m "$(WHOLE) and not processes and not browser" --timeout 900 \
 		--cov --cov-context=test --cov-report=json:$(COVERAGE)/report.json
 	@$(BIN)/python .ci/tools/coverage_table.py $(COMPARED) $(COVERAGE)/report.json
 
@@ -75,7 +74,7 @@ mutations: $(STAMPS)/dev $(COVERAGE)/tests
 	@$(BIN)/python .ci/tools/mutations.py run $(COVERAGE)/tests $(COVERAGE)/mutations.json
 
 acceptance: $(STAMPS)/dev
-	@$(BIN)/pytest -q -n 3 --rows tests/acceptance $(TEST)
+	@$(BIN)/pytest -q -n 2 --rows tests/acceptance $(TEST)
 
 check: $(STAMPS)/dev $(STAMPS)/npm
 	$(BIN)/ruff format --check .
@@ -124,7 +123,7 @@ $(STAMPS)/dev: pyproject.toml constraints.txt | $(STAMPS)/node
 	@.ci/tools/install.sh $(BIN) "server,worker,embedded,dev"
 	@mkdir -p $(STAMPS) && touch $(STAMPS)/run $@
 
-# Imports all tests once, which compiles them and what they need: four processes would compile everything four times.
+# Imports all tests once, which compiles them and what they need: each process would compile everything anew.
 $(STAMPS)/tests: | $(STAMPS)/dev
 	@echo "Compiling the tests ..."
 	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest --quiet --collect-only > /dev/null || true

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Runs tests: pytest in four processes, then what starts real processes and browsers in four more, then the
-# dashboard's. Both halves at a time take longer: each fills two cores. With REPORTS set, the reports stay in that directory;
-# PROCESSES is the number of processes.
+# Runs tests: pytest in two processes, then what starts real processes and browsers in two more, then the dashboard's. More
+# processes, and both halves at a time, take longer: each half fills two cores. With REPORTS set, the reports stay in that
+# directory.
 # Usage: test.sh BIN MARKS [PYTEST ARGUMENTS ...]
 set -u
 bin=$1
@@ -28,7 +28,7 @@ run_half() {
     measure
     # Module by module: the tests of a module share a server or a database, which every process would make for itself.
     # The order is that of tests/support/scheduling.py.
-    "$bin/pytest" -n "${PROCESSES:-4}" --dist loadscope --no-loadscope-reorder -m "($half) and ($marks)" --junitxml "$reports/$name.xml" --durations-json "$reports/$name.json" "$@" || failed=1
+    "$bin/pytest" -n 2 --dist loadscope --no-loadscope-reorder -m "($half) and ($marks)" --junitxml "$reports/$name.xml" --durations-json "$reports/$name.json" "$@" || failed=1
 }
 run_half unit "not processes and not browser" --ignore tests/e2e "$@"
 # Without arguments only the modules of this half are imported: all of them would take each process 15 s.

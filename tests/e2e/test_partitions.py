@@ -31,12 +31,15 @@ from tests.e2e.run_history import (
 )
 from tests.support.process_stack import Stack
 from tests.support.proxy import Proxy, run_proxy
+from tests.support.several_servers import HELD
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.processes
 
 POOL = WORKER = "far"
 """A pool with one worker, which reaches the server through a proxy."""
+UNTRAINED = "no-op"
+"""Name of an experiment whose attempts are claimed, and succeed without a trainer."""
 SETTINGS = Settings()
 STEP_SECONDS = 4.0
 """Less than the step of the clock at which a reaper begins to measure anew."""
@@ -46,6 +49,7 @@ STEP_SECONDS = 4.0
 def stack_behind_proxy(shared_stack: Stack) -> Iterator[tuple[Stack, Proxy]]:
     with run_proxy(shared_stack.port) as proxy, make_own_project(shared_stack) as stack:
         stack.add_pool(POOL)
+        stack.worker_module = HELD
         stack.start_worker(WORKER, proxy.url, POOL)
         yield stack, proxy
 
@@ -86,7 +90,7 @@ def test_lost_claim_answers_cost_no_attempt(stack_behind_proxy: tuple[Stack, Pro
     """No job stays in the state `starting` because the answer to its claim was lost."""
     stack, proxy = stack_behind_proxy
     proxy.answers_to_lose = 2
-    (run,) = stack.submit(make_cartpole_definition(500), pool=POOL)
+    (run,) = stack.submit(make_cartpole_definition(500, name=UNTRAINED), pool=POOL)
     done = wait_for_success(stack, run["id"])
     assert (proxy.lost_answers, len(done["attempts"])) == (2, 1)
 
@@ -94,7 +98,7 @@ def test_lost_claim_answers_cost_no_attempt(stack_behind_proxy: tuple[Stack, Pro
 def test_a_claim_given_up_is_queued_again(stack_behind_proxy: tuple[Stack, Proxy]) -> None:
     stack, proxy = stack_behind_proxy
     proxy.answers_to_lose = 1_000
-    (run,) = stack.submit(make_cartpole_definition(501), pool=POOL)
+    (run,) = stack.submit(make_cartpole_definition(501, name=UNTRAINED), pool=POOL)
     wait_for(lambda: "dispatch.server_away" in stack.log(WORKER), "the worker gives the claim up")
     proxy.answers_to_lose = 0
     queued = stack.wait_for_run(
