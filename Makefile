@@ -124,6 +124,7 @@ $(STAMPS)/dev: pyproject.toml constraints.txt | $(STAMPS)/node
 	@mkdir -p $(STAMPS) && touch $(STAMPS)/run $@
 
 # Imports all tests once, which compiles them and what they need: each process would compile everything anew.
+# What cannot be imported is told by the tests themselves.
 $(STAMPS)/tests: | $(STAMPS)/dev
 	@echo "Compiling the tests ..."
 	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest --quiet --collect-only > /dev/null || true

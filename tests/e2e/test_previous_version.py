@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from benchmarks._chaos.curves import list_differences, read_history
+from tests.e2e.conftest import QUICK
 from tests.e2e.run_history import (
     count_points_per_episode,
     find_trainer,
@@ -31,7 +32,6 @@ pytestmark = [pytest.mark.processes, pytest.mark.extended]
 NEW_SERIES = {"reward/largest"}
 """Series that the previous version does not record."""
 ENV_STEPS = 4_000
-SETTINGS = {"PALESTRA_RENEW_SECONDS": "0.5", "PALESTRA_HEARTBEAT_SECONDS": "0.5"}
 
 
 def make_definition(number: int) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def test_a_worker_of_the_previous_version_trains_on_while_the_server_is_upgraded
     directory: Path,
 ) -> None:
     previous = write_previous_version(directory / "previous")
-    stack = Stack(directory / "data", settings=SETTINGS)
+    stack = Stack(directory / "data", settings=QUICK)
     stack.trees = dict.fromkeys(("server", "worker", "second"), previous)
     with stack:
         through = submit_definition(stack, 0, "default")
