@@ -29,7 +29,7 @@ async def test_a_curve_grows_without_reload_and_after_a_killed_server(
     await page.goto(f"/runs/{run['id']}")
     seen = await wait_for_points(page, run["id"], 3)
     await page.evaluate("window.__notReloaded = true")
-    await wait_for_points(page, run["id"], seen + 5)
+    await wait_for_points(page, run["id"], seen + 2)
     stack.kill("server")
     wait_for_spooled_episodes(stack, attempt["id"])
     stack.start_server()

@@ -194,4 +194,3 @@ def test_the_trainings_of_a_page_succeed(
                 if run.latest_evaluation
             ]
             assert max(learnt) > 0.9, "somebody who never reaches the end returns -0.4"
-    reader.stop()

@@ -29,6 +29,7 @@ from tests.e2e.run_history import (
     wait_for_spooled_episodes,
     wait_for_success,
 )
+from tests.support.holding_worker import CLAIM_VARIABLE
 from tests.support.process_stack import Stack
 from tests.support.proxy import Proxy, run_proxy
 from tests.support.several_servers import HELD
@@ -50,13 +51,19 @@ def stack_behind_proxy(shared_stack: Stack) -> Iterator[tuple[Stack, Proxy]]:
     with run_proxy(shared_stack.port) as proxy, make_own_project(shared_stack) as stack:
         stack.add_pool(POOL)
         stack.worker_module = HELD
-        stack.start_worker(WORKER, proxy.url, POOL)
+        stack.start_worker(WORKER, proxy.url, POOL, environment={CLAIM_VARIABLE: "4"})
         yield stack, proxy
 
 
 async def pass_silence(database_url: str, seconds: float) -> None:
     """Lets time pass in which the server hears nothing of the far worker and its attempts."""
     database = Database(database_url)
+    is_far = WorkerRow.name == WORKER
+    # First, so that the server's dispatcher does not give the far worker what the reaper frees.
+    async with database.write() as session:
+        await session.execute(
+            update(WorkerRow).where(is_far).values(last_heartbeat_at=db_now(-seconds))
+        )
     reaper = Reaper(
         database,
         reclaim_seconds=SETTINGS.reclaim_seconds,
@@ -69,10 +76,6 @@ async def pass_silence(database_url: str, seconds: float) -> None:
         await reaper.tick()
     SKEW.seconds = 0.0
     async with database.write() as session:
-        is_far = WorkerRow.name == WORKER
-        await session.execute(
-            update(WorkerRow).where(is_far).values(last_heartbeat_at=db_now(-seconds))
-        )
         await session.execute(
             update(AttemptRow)
             .where(AttemptRow.state == "running")

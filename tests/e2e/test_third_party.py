@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from palestra.contract.agents import BUILTIN_AGENTS
+from tests.e2e.run_history import make_slow_definition, release_brake
 from tests.support.process_stack import FINAL, Stack
 from tests.support.waiting import wait_for
 
@@ -148,9 +149,11 @@ def test_a_run_with_changed_code_stays_paused_until_the_code_is_restored(
     """
     source = stack.directory / "site" / "tiny_agents" / "climber.py"
     before = source.read_text()
-    (run,) = stack.submit(make_climber_definition(5_000_000, noise=0.55))
+    definition = make_climber_definition(4_000, noise=0.55)
+    definition["env"] = make_slow_definition(stack, 4_000)["env"]
+    (run,) = stack.submit(definition)
     running = stack.wait_for_run(
-        run["id"], lambda run: run["progress"]["env_step"] > 2_000, "the run trains"
+        run["id"], lambda run: run["progress"]["env_step"] > 20, "the run trains"
     )
     stack.post(f"jobs/{running['job_id']}:pause", {})
     stack.wait_for_run(run["id"], lambda run: run["state"] == "paused", "the run is paused")
@@ -184,6 +187,7 @@ def test_a_run_with_changed_code_stays_paused_until_the_code_is_restored(
     assert going["attempts"][-1]["resumed_from"][run["id"]] is not None
     if going["state"] == "running":
         stack.run_palestra("cancel", run["id"])
+    release_brake(stack)
 
 
 def test_a_test_job_runs_all_steps_of_a_third_party_agent(stack: Stack) -> None:

@@ -6,7 +6,7 @@ Registration, heartbeats, Celery, slots and claims are those of `workers.host`. 
 experiment begins with `no-op`, the locks of its slots go to one process that holds them for a time
 drawn between the two numbers of `PALESTRA_TEST_HOLD_SECONDS`, or for the seconds that follow in the
 name, then releases the attempt, as a supervisor does: the report first, the locks after it. Every
-other attempt trains.
+other attempt trains. `PALESTRA_TEST_CLAIM_SECONDS` is the time for which a claim is repeated.
 """
 
 import heapq
@@ -20,6 +20,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,6 +35,7 @@ from workers.ipc.process_tree import identify
 
 _HELD_NAME: Final = re.compile(r"no-op(?: (?P<seconds>[0-9.]+) s)?")
 HOLD_VARIABLE: Final = "PALESTRA_TEST_HOLD_SECONDS"
+CLAIM_VARIABLE: Final = "PALESTRA_TEST_CLAIM_SECONDS"
 _MESSAGE_BYTES: Final = 16_384
 _MOST_SLOTS: Final = 64
 _THREADS: Final = 4
@@ -146,6 +148,9 @@ def main() -> int:
         os._exit(0)
     inbox.close()
     setattr(dispatch_task, "start_supervisor", HeldStart(outbox, holder))  # noqa: B010
+    if seconds := os.environ.get(CLAIM_VARIABLE):
+        settings = partial(dispatch_task.DispatchTaskSettings, claim_seconds=float(seconds))
+        setattr(worker, "DispatchTaskSettings", settings)  # noqa: B010
     return worker.main()
 
 

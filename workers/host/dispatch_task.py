@@ -38,11 +38,6 @@ from workers.ipc.credentials import Credentials
 from workers.ipc.json_log import get_logger
 from workers.ipc.server_api import AttemptApi, RefusedError, ServerUnreachableError, WorkerApi
 
-_CLAIM_SECONDS: Final = 15.0
-"""Seconds for which a claim is repeated while no answer arrives.
-
-The server answers a repeated claim with the same lease.
-"""
 _SLOT_SECONDS: Final = 20.0
 """Seconds for which to wait for free slots: an attempt's processes end after its report.
 
@@ -80,6 +75,11 @@ class DispatchTaskSettings:
     """Directory with the worker's secret, which is read for each message since it may change."""
     slots: int
     gpus: tuple[int, ...] = ()
+    claim_seconds: float = 15.0
+    """Seconds for which a claim is repeated while no answer arrives.
+
+    The server answers a repeated claim with the same lease.
+    """
 
 
 class _NotClaimed(NamedTuple):
@@ -175,7 +175,7 @@ class DispatchTask:
         Repeats the claim for some seconds if the server is unreachable or its answer was lost, and
         with the worker's new secret if that was rotated in between.
         """
-        end = time.monotonic() + _CLAIM_SECONDS
+        end = time.monotonic() + self._settings.claim_seconds
         while True:
             try:
                 return WorkerApi(self._connection.get(secret)).claim(claim)

@@ -18,7 +18,7 @@ from workers.host.options import BusyError, UsageError
 from workers.ipc.json_log import get_logger
 from workers.ipc.process_tree import die_with_parent, kill_lock_inheritors
 
-_LOCK_SECONDS: Final = 15.0
+PATIENCE_SECONDS: Final = 15.0
 _PAUSE_SECONDS: Final = 0.2
 
 
@@ -27,17 +27,18 @@ class StateLock:
 
     Args:
         directory: The worker's directory; created if it is missing.
+        patience_seconds: How long a worker that still holds the lock may take to end.
 
     Raises:
         BusyError: If another worker holds the lock.
         UsageError: If the directory is not writable.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, patience_seconds: float = PATIENCE_SECONDS) -> None:
         self._path = directory / "worker.lock"
         self._owner = os.getpid()
         self._descriptor = _open(self._path)
-        self._take()
+        self._take(patience_seconds)
         os.register_at_fork(after_in_child=self._leave_to_parent)
 
     def release(self) -> None:
@@ -46,8 +47,8 @@ class StateLock:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def _take(self) -> None:
-        deadline = time.monotonic() + _LOCK_SECONDS
+    def _take(self, patience_seconds: float) -> None:
+        deadline = time.monotonic() + patience_seconds
         while not _is_locked_now(self._descriptor):
             for identity in kill_lock_inheritors(self._path):
                 get_logger().warning("worker.ended_leftover", pid=identity.pid)
