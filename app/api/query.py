@@ -6,7 +6,8 @@ One router-level dependency, derived from what each route declares, so that no r
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Any, Final, get_origin
+from types import UnionType
+from typing import Any, Final, Union, get_args, get_origin
 
 from fastapi import Request
 from fastapi.dependencies.models import Dependant
@@ -51,10 +52,17 @@ def _list_parameters(route: Any) -> Mapping[str, bool]:
 def list_parameters(dependant: Dependant) -> dict[str, bool]:
     """Returns the query parameters of a route: for each name, whether it may be repeated."""
     return {
-        field.alias: get_origin(field.field_info.annotation) in {list, tuple, set, frozenset}
+        field.alias: _takes_several(field.field_info.annotation)
         for part in iterate_dependencies(dependant)
         for field in part.query_params
     }
+
+
+def _takes_several(annotation: Any) -> bool:
+    origin = get_origin(annotation)
+    if origin in {Union, UnionType}:
+        return any(map(_takes_several, get_args(annotation)))
+    return origin in {list, tuple, set, frozenset}
 
 
 def iterate_dependencies(dependant: Dependant) -> Iterator[Dependant]:

@@ -1,6 +1,7 @@
 """Query parameters that a route does not declare are refused on every route, never ignored."""
 
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from fastapi.routing import iter_route_contexts
@@ -10,6 +11,7 @@ from app.main import create_app
 from app.settings import Settings
 from tests.app.api.serving import AppServer
 from tests.app.api.test_access import PUBLIC, SUBSTITUTES
+from tests.support.documented_statuses import read_paths
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -26,11 +28,12 @@ def _list_routes() -> list[tuple[str, str, dict[str, bool]]]:
 
 
 async def ask(shared: AppServer, method: str, path: str, query: str) -> tuple[int, dict[str, Any]]:
+    """Returns the status of an answer, and the problem if the request was refused."""
     for name, value in SUBSTITUTES.items():
         path = path.replace(f"{{{name}}}", value)
     async with shared.client("anonymous" if (method, path) in PUBLIC else "user") as client:
         answer = await client.request(method, f"{path}?{query}")
-    return answer.status_code, answer.json()
+    return answer.status_code, answer.json() if answer.is_error else {}
 
 
 @pytest.mark.parametrize(("method", "path", "declared"), _list_routes())
@@ -49,6 +52,47 @@ async def test_every_route_refuses_unknown_query_parameters(
         assert (status, problem["code"]) == (422, "repeated_parameter"), name
         misspelt, problem = await ask(shared, method, path, f"{name[0]}{name[2:]}x=1")
         assert (misspelt, problem["code"]) == (422, "unknown_parameter")
+
+
+VALUES = {
+    "by": "agent env",
+    "column": "env_step value",
+    "columns": "agent.name env.id",
+    "experiment": "x y",
+    "run": f"run_{'0' * 26} run_{'1' * 26}",
+    "series": "loss/policy loss/value",
+    "state": "queued failed",
+    "type": "run job",
+}
+"""Two values of each parameter that is a list."""
+
+
+def _list_repeatable() -> list[tuple[str, str]]:
+    """Returns path and name of each query parameter that the OpenAPI document calls an array."""
+    return [
+        (path, parameter["name"])
+        for path, operations in read_paths().items()
+        for parameter in operations.get("get", {}).get("parameters", ())
+        for schema in (parameter["schema"], *parameter["schema"].get("anyOf", ()))
+        if parameter["in"] == "query" and schema.get("type") == "array"
+    ]
+
+
+@pytest.mark.parametrize(("path", "name"), _list_repeatable())
+async def test_every_parameter_that_is_a_list_takes_two_values(
+    shared: AppServer, path: str, name: str
+) -> None:
+    values = "project user" if "/usage" in path else VALUES[name]
+    query = "&".join(f"{name}={quote(value)}" for value in values.split())
+    if path.endswith("records:export"):
+        query += "&experiment=x"
+    # A stream would not end: it is refused for another parameter.
+    is_stream = path.endswith("/events")
+    status, problem = await ask(shared, "GET", path, f"{query}&after=-1" if is_stream else query)
+    if is_stream:
+        assert [error["pointer"] for error in problem["errors"]] == ["query/after"]
+    else:
+        assert status in {200, 404}, problem
 
 
 @pytest.mark.parametrize(
