@@ -50,8 +50,9 @@ async def explain(session: Session, principal: Principal, job_id: str) -> JobExp
 async def _explain_queued(session: Session, principal: Principal, job: JobRow) -> JobExplanation:
     queue = PoolQueue(session, job.pool, EquippedWorkers())
     place = await queue.find_place(job.id, queue_facts.MOST_PLACES)
-    ahead = Ahead(jobs=(), is_cut=False) if place is None else place.ahead
     waiting, facts = (await queue_facts.read_waiting_jobs(session, [job]))[job.id]
+    # Nothing starts before a job that a worker was asked to start.
+    ahead = Ahead(jobs=(), is_cut=False) if place is None or waiting.is_assigned else place.ahead
     readable = principal.projects_with(Permission.PROJECT_READ)
     if place is not None:
         waiting = replace(

@@ -66,8 +66,10 @@ async def test_the_explanation_follows_a_job_to_its_end(
     assert found.sentence == "1 job starts before it."
     assert (await explain(world, first.id)).reason is WaitReason.STARTS_NOW
     await dispatcher.tick()
-    assert (await explain(world, first.id)).reason is WaitReason.ASSIGNED
     assert (await explain(world, second.id)).reason is WaitReason.SLOTS_BUSY
+    await world.submit(seeds=[2], priority_class="urgent")
+    assigned = await explain(world, first.id)
+    assert (assigned.reason, assigned.ahead, assigned.own_ahead) == (WaitReason.ASSIGNED, 0, ())
     await world.start(first.id, worker)
     running = await explain(world, first.id)
     assert (running.reason, running.terms) == (None, None)
