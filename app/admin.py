@@ -80,8 +80,7 @@ async def _run(settings: Settings, values: argparse.Namespace) -> dict[str, Any]
     answer: dict[str, Any]
     try:
         if values.command is _audit_verify:
-            answer = await _audit_verify(database, values)
-            return answer
+            return await _audit_verify(settings, database, values)
         async with database.write() as session:
             audit_log.set_origin(session, RequestOrigin(address=_CONSOLE))
             answer = await values.command(session, settings, values)
@@ -135,8 +134,15 @@ def _link(settings: Settings, code: str) -> dict[str, Any]:
     }
 
 
-async def _audit_verify(database: Database, values: argparse.Namespace) -> dict[str, Any]:
-    return (await verify(database, values.noted)).model_dump(mode="json")
+async def _audit_verify(
+    settings: Settings, database: Database, values: argparse.Namespace
+) -> dict[str, Any]:
+    url = database.engine.url.render_as_string(hide_password=True)
+    verification = await verify(database, values.noted)
+    return {
+        "database": str(settings.sqlite_path or url),
+        **verification.model_dump(mode="json"),
+    }
 
 
 def _noted(text: str) -> ChainPlace:

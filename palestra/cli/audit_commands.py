@@ -6,18 +6,19 @@ from typing import Annotated, Any
 
 import typer
 
-from palestra.cli.exec_commands import RAW, run_admin
+from palestra.cli.exec_commands import RAW, names_place, run_admin
 from palestra.cli.new_files import STDOUT, open_new_file
 from palestra.cli.output import (
     build_table,
     emit_json,
+    fail_usage,
     remove_control_characters,
     say,
     shorten,
     show,
 )
 from palestra.cli.request_documents import name_options, read_request
-from palestra.cli.server_address import Json, Server, TokenFile, connect
+from palestra.cli.server_address import Json, Server, TokenFile, connect, find_data_dir
 from palestra.contract.audit import AuditEntry, AuditQuery
 
 User = Annotated[str | None, typer.Option(help="Name or ID of the person.")]
@@ -111,10 +112,13 @@ def export(
 def verify(context: typer.Context) -> None:
     """Verifies the chain of the audit log in the database, on the server's machine.
 
-    Prints JSON; exit code 1 if an entry was changed, removed or added by hand. Keep the printed
-    last_id and last_hash on another machine: --noted ID:HASH later detects a rewritten log up to
-    that entry.
+    Prints JSON, which names the database; exit code 1 if an entry was changed, removed or added by
+    hand. Keep the printed last_id and last_hash on another machine: --noted ID:HASH later detects a
+    rewritten log up to that entry.
     """
+    data = None if names_place(context.args) else find_data_dir()
+    if data is not None and data.root.parent != Path.cwd():
+        fail_usage(f"{data.root} is of a directory above: --data-dir {data.root} verifies it")
     run_admin("audit-verify", context.args, own="--noted")
 
 

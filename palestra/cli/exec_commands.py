@@ -99,7 +99,7 @@ def run_admin(command: str, arguments: list[str], *, own: str, flag: str | None 
         [argument for argument in arguments if argument not in {"--json", flag}], own
     )
     own_part += [argument for argument in arguments if argument == flag]
-    if not _names_place(place) and (data := find_data_dir()) is not None:
+    if not names_place(place) and (data := find_data_dir()) is not None:
         place += ["--data-dir", str(data.root)]
     become("app.admin", "server", [*place, command, *own_part])
 
@@ -113,7 +113,8 @@ def _split_option(arguments: list[str], option: str) -> tuple[list[str], list[st
     return arguments, []
 
 
-def _names_place(arguments: list[str]) -> bool:
+def names_place(arguments: list[str]) -> bool:
+    """Returns whether options or variables name a data directory, database or configuration."""
     options = ("data-dir", "database-url", "config")
     given = {argument.partition("=")[0] for argument in arguments}
     return any(

@@ -303,7 +303,7 @@ def test_a_noted_end_that_is_none_is_refused(
     assert "as ID:HASH" in capsys.readouterr().err
 
 
-def test_audit_verify_finds_the_data_directory_in_a_parent_directory(
+def test_audit_verify_takes_the_data_directory_of_no_parent_directory_by_itself(
     migrated_sqlite: Path, tmp_path: Path
 ) -> None:
     place = DataDir(tmp_path / "w" / ".palestra")
@@ -313,10 +313,19 @@ def test_audit_verify_finds_the_data_directory_in_a_parent_directory(
     place.write_state({"url": "http://127.0.0.1:1"})
     below = tmp_path / "w" / "deep"
     below.mkdir()
-    for options in ([], ["--json", "--noted", "7:" + "a" * 64]):
-        done = run_command(("audit", "verify", *options), make_bare_environment(), below)
+    refused = run_command(("audit", "verify"), make_bare_environment(), below)
+    assert (refused.exit_code, refused.output) == (2, "")
+    assert f"--data-dir {place.root} verifies it" in refused.errors
+    named = ("--data-dir", str(place.root))
+    for directory, options in (
+        (below.parent, ()),
+        (below, named),
+        (below, (*named, "--json", "--noted", "7:" + "a" * 64)),
+    ):
+        done = run_command(("audit", "verify", *options), make_bare_environment(), directory)
         answer = json.loads(done.output)
-        if options:
+        assert answer["database"] == str(place.root / "palestra.db")
+        if "--noted" in options:
             assert (done.exit_code, answer["fault"]["kind"]) == (1, "missing")
         else:
             assert (done.exit_code, done.errors, answer["fault"]) == (0, "", None)
