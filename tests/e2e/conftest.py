@@ -21,6 +21,7 @@ from playwright.async_api import Browser, async_playwright
 from palestra.cli.embedded.child_processes import find_marked
 from tests.e2e.chromium import QUIET, find_chromium
 from tests.e2e.dashboard_site import DashboardSite, open_site
+from tests.e2e.page_faults import PAGE_FAULTS
 from tests.e2e.palestra_up import UpProcess
 from tests.support.distributions import install
 from tests.support.process_stack import REPOSITORY, Stack
@@ -103,11 +104,17 @@ async def browser() -> AsyncIterator[Browser]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def close_pages(browser: Browser) -> AsyncIterator[None]:
-    """Closes the pages of a test; otherwise they would render during the next one."""
+async def close_pages(browser: Browser, request: pytest.FixtureRequest) -> AsyncIterator[None]:
+    """Closes the pages of a test; otherwise they would render during the next one.
+
+    The test fails if the browser reported faults that its mark `page_faults` does not name.
+    """
     yield
     for context in browser.contexts:
         await context.close()
+    marks = request.node.iter_markers("page_faults")
+    unexpected = PAGE_FAULTS.take_unexpected(pattern for mark in marks for pattern in mark.args)
+    assert not unexpected, "\n".join(unexpected)
 
 
 @pytest_asyncio.fixture(loop_scope="session", scope="session")

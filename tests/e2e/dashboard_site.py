@@ -20,6 +20,7 @@ from app.services.audit.audit_log import RequestOrigin
 from palestra.contract.names import new_id
 from palestra.contract.permissions import Role
 from tests.app.api.serving import AppServer, serve
+from tests.e2e.page_faults import PAGE_FAULTS
 from tests.support.listening import listening
 from tests.support.server_fixture import World, make_world
 from tests.support.waiting import PATIENCE_SECONDS
@@ -98,6 +99,7 @@ async def open_page(browser: Browser, url: str, cookies: Mapping[str, str] | Non
     """Returns a page in a context of its own, which has the cookies of a login."""
     context = await browser.new_context(base_url=url, viewport={"width": 1440, "height": 900})
     context.set_default_timeout(1_000 * PATIENCE_SECONDS)
+    PAGE_FAULTS.watch(context)
     await context.add_cookies(
         [{"name": name, "value": value, "url": url} for name, value in (cookies or {}).items()]
     )

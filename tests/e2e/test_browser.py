@@ -20,6 +20,7 @@ from tests.support.process_stack import Stack
 pytestmark = [pytest.mark.processes, pytest.mark.browser, *PAGE_MARKS]
 
 
+@pytest.mark.page_faults(r"^net::ERR_")
 async def test_a_curve_grows_without_reload_and_after_a_killed_server(
     browser: Browser, stack: Stack
 ) -> None:

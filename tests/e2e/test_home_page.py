@@ -71,6 +71,7 @@ async def test_running_failed_and_waiting_runs_are_shown_and_follow(site: Dashbo
     await expect(page.get_by_role("button", name="Retry")).to_be_visible()
 
 
+@pytest.mark.page_faults(r"^net::ERR_")
 async def test_an_unreachable_server_is_told_and_the_page_comes_back(site: DashboardSite) -> None:
     page = await site.page("/account")
 

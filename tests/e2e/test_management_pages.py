@@ -16,7 +16,12 @@ from tests.e2e.dashboard_site import PAGE_MARKS, DashboardSite
 from tests.support.server_fixture import make_definition, registration
 from tests.support.training import make_evaluations, train
 
-pytestmark = [pytest.mark.browser, *PAGE_MARKS]
+pytestmark = [
+    pytest.mark.browser,
+    # Nothing is summarised: the rivals of an experiment are sought by a series that no run has.
+    pytest.mark.page_faults(r"^422 POST /api/v1/statistics:aggregate$"),
+    *PAGE_MARKS,
+]
 
 END = (Outcome.SUCCEEDED, Cause.BUDGET)
 
@@ -85,6 +90,7 @@ async def test_a_project_gets_a_service_account_and_is_deleted_and_restored(page
     await expect(deleted).to_have_count(0)
 
 
+@pytest.mark.page_faults(r"^409 DELETE /api/v1/pools/gpu$")
 async def test_a_pool_gets_a_worker_by_the_token_that_the_page_shows(
     site: DashboardSite, page: Page
 ) -> None:
@@ -141,6 +147,7 @@ async def test_a_pool_gets_a_worker_by_the_token_that_the_page_shows(
     await expect(page.get_by_role("alert")).to_contain_text("The pool has 1 live worker and")
 
 
+@pytest.mark.page_faults(r"^404 GET /api/v1/projects/management/experiments/")
 async def test_an_experiment_is_moved_and_another_page_that_shows_it_follows(
     site: DashboardSite, page: Page
 ) -> None:

@@ -20,7 +20,12 @@ from tests.support.listening import listening
 from tests.support.server_fixture import World, make_definition
 from tests.support.training import make_evaluations, train
 
-pytestmark = [pytest.mark.browser, *PAGE_MARKS]
+pytestmark = [
+    pytest.mark.browser,
+    # Nothing is summarised: the rivals of an experiment are sought by a series that no run has.
+    pytest.mark.page_faults(r"^422 POST /api/v1/statistics:aggregate$"),
+    *PAGE_MARKS,
+]
 
 TARGET = (Outcome.SUCCEEDED, Cause.SUCCESS_SCORE)
 
@@ -183,6 +188,7 @@ async def test_the_files_of_a_run_can_be_downloaded(site: Site, tmp_path: Path) 
     assert [line.split(",")[8] for line in table] == ["mean", "100", "200", "294"]
 
 
+@pytest.mark.page_faults(r"^401 GET /api/v1/session$")
 async def test_the_login_page_explains_how_to_log_in(site: Site) -> None:
     """Regression: the page asked for a password although no user had one, and did not use a pasted
     login link.
@@ -226,6 +232,7 @@ CONTRAST = """
 """
 
 
+@pytest.mark.page_faults(r"^404 GET /nowhere/at/all$")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_the_button_of_the_not_found_page_is_readable(site: Site, scheme: str) -> None:
     """Regression: text and background of the button had the same colour."""
@@ -270,6 +277,7 @@ LAST_PAGE_IS_LOADED = """() => performance.getEntriesByType("resource").some(
 """The modules of pages are loaded one after the other once the first page stands."""
 
 
+@pytest.mark.page_faults(r"^net::ERR_")
 async def test_a_page_opened_during_an_outage_loads_after_it(
     browser: Browser, migrated_sqlite: Path, tmp_path: Path
 ) -> None:

@@ -90,6 +90,7 @@ async def test_a_job_is_moved_by_keyboard_alone(site: DashboardSite) -> None:
     await _expect_order(page, jobs, 2, 0, 1)
 
 
+@pytest.mark.page_faults(r"^422 POST /api/v1/jobs/[^/]*:preview-change$")
 async def test_a_change_is_previewed_while_it_is_typed(site: DashboardSite) -> None:
     jobs = await _queue(site, "changed", 3)
     page = await site.page("/p/queue/queue?pool=changed")
@@ -163,6 +164,27 @@ async def test_an_assigned_job_stands_below_the_heading_of_its_class(site: Dashb
     await expect(page.get_by_role("heading", level=3)).to_have_text(
         [re.compile("^normal2"), re.compile("^idle1")]
     )
+
+
+async def test_active_and_ended_jobs_are_named_on_the_queue_and_on_workers(
+    site: DashboardSite,
+) -> None:
+    world = site.world
+    running, cancelled = await _queue(site, "busy", 2)
+    worker = (await world.register(name="of-busy", pool="busy")).worker_id
+    await world.assign(running.id, worker)
+    await world.start(running.id, worker)
+    await world.cancel(cancelled.id)
+    page = await site.page("/p/queue/queue?pool=busy")
+    active = page.get_by_role("table", name="Active jobs").get_by_role("row")
+    await expect(active).to_have_count(2)
+    await expect(active.nth(1)).to_contain_text("waits-in-busy")
+    await page.get_by_role("button", name="Show ended jobs").click()
+    ended = page.get_by_role("table", name="Ended jobs").get_by_role("row")
+    await expect(ended).to_have_count(2)
+    await expect(ended.nth(1)).to_contain_text("cancelled")
+    await page.goto("/workers")
+    await expect(page.get_by_text("waits-in-busy").first).to_be_visible()
 
 
 async def test_ten_thousand_waiting_jobs_keep_the_page_quick(site: DashboardSite) -> None:

@@ -106,6 +106,7 @@ async def test_the_file_of_a_figure_has_the_numbers_of_the_server(page: Page) ->
     assert re.search(r"agent=ppo & 9 & 0\.\d+ \[0\.\d+, 0\.\d+\]", table)
 
 
+@pytest.mark.page_faults(r"^422 POST /api/v1/projects/statistics/experiments:preview$")
 async def test_a_missing_cell_opens_the_form_with_its_seeds(page: Page) -> None:
     await page.get_by_role("link", name="Launch agent=dqn in Pendulum-v1").click()
     await page.wait_for_url("**/new?**")
@@ -118,6 +119,10 @@ async def test_a_missing_cell_opens_the_form_with_its_seeds(page: Page) -> None:
     await expect(editor).to_have_value(re.compile(r"seeds: \[ ?0, 1, 2, 3, 4 ?\]"))
 
 
+@pytest.mark.page_faults(
+    r"^422 POST /api/v1/statistics:aggregate$",
+    r"^422 GET /api/v1/projects/statistics/runs.*filter=agnt",
+)
 async def test_raw_scores_of_several_environments_are_refused_with_a_way_out(
     page: Page,
 ) -> None:
@@ -166,6 +171,7 @@ async def test_selected_experiments_are_compared(page: Page) -> None:
         assert float(rows[one["path"]]["p"]) == one["p_value"]
 
 
+@pytest.mark.page_faults(r"^422 POST /api/v1/runs:compare$")
 async def test_what_cannot_be_compared_is_said(page: Page) -> None:
     await page.goto("/compare")
     await expect(page.get_by_text("Nothing is chosen yet")).to_be_visible()

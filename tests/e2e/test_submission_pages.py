@@ -28,6 +28,7 @@ async def site(shared_site: DashboardSite) -> DashboardSite:
     return site
 
 
+@pytest.mark.page_faults(r"^422 POST /api/v1/projects/submissions/experiments:preview$")
 async def test_the_form_and_the_yaml_follow_each_other(site: DashboardSite) -> None:
     page = await site.page("/p/submissions/new?preset=cartpole-dqn")
     text = page.get_by_role("textbox", name="Submission as YAML")
@@ -43,6 +44,7 @@ async def test_the_form_and_the_yaml_follow_each_other(site: DashboardSite) -> N
     assert await page.evaluate(UNNAMED) == []
 
 
+@pytest.mark.page_faults(r"^422 POST /api/v1/projects/submissions/experiments:preview$")
 async def test_faults_are_at_their_fields_and_keep_the_form_from_being_sent(
     site: DashboardSite,
 ) -> None:
