@@ -80,7 +80,8 @@ async def _run(settings: Settings, values: argparse.Namespace) -> dict[str, Any]
     answer: dict[str, Any]
     try:
         if values.command is _audit_verify:
-            return await _audit_verify(settings, database, values)
+            answer = await _audit_verify(settings, database, values)
+            return answer
         async with database.write() as session:
             audit_log.set_origin(session, RequestOrigin(address=_CONSOLE))
             answer = await values.command(session, settings, values)
