@@ -77,6 +77,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.device_keys = DeviceKeys(settings.data_dir)
     app.state.refusals = Refusals()
     app.state.running_exports = RunningExports()
+    app.state.readiness = health.ReadinessCheck()
     errors.install(app)
     refusals.install(app)
     app.include_router(health.router, dependencies=[Depends(check_query)])

@@ -14,12 +14,14 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import httpx
+import psutil
 
 from benchmarks._report import describe_machine
 from tests.security import bodies, slow
@@ -27,8 +29,11 @@ from tests.security.target import Target, send
 
 LONGEST_DELAY = 0.25
 """Longest time in seconds for which one request may delay another."""
+LARGEST_SHARE = 0.5
+"""Largest processor time of an anonymous request, as a share of that of `GET /api/v1/session`."""
 SLOW = 2_000
-DESCRIPTORS = 1_024
+PATHS = 1_000
+"""Unknown paths and requests of a person of which the processor time is compared."""
 
 
 def get_unscheduled_seconds(pid: int) -> float:
@@ -109,7 +114,7 @@ class LatencyProbe:
         )
 
 
-def measure_delay(witness: LatencyProbe, attack: Callable[[], None], *, tries: int = 4) -> float:
+def measure_delay(witness: LatencyProbe, attack: Callable[[], object], *, tries: int = 4) -> float:
     """Returns the seconds for which other clients waited while `attack` ran.
 
     It is the minimum of several tries, since a busy machine delays other clients too.
@@ -130,11 +135,51 @@ def main() -> int:
     """Runs every attack and prints how long other clients had to wait."""
     print(describe_machine())
     with tempfile.TemporaryDirectory(prefix="palestra-attack-") as directory:
-        longest = [
-            _send_bodies(Path(directory) / "bodies"),
-            _hold_connections(Path(directory) / "slow"),
-        ]
-    return 0 if max(longest) <= LONGEST_DELAY else 1
+        places = [Path(directory) / name for name in ("paths", "bodies", "slow")]
+        for place in places:
+            place.mkdir()
+        share = _ask_for_paths(places[0])
+        longest = [_send_bodies(places[1]), _hold_connections(places[2])]
+    return 0 if max(longest) <= LONGEST_DELAY and share <= LARGEST_SHARE else 1
+
+
+def _ask_for_paths(directory: Path) -> float:
+    """Asks without a credential for paths that nothing is at.
+
+    Returns the largest processor time of the server as a share of that of `GET /api/v1/session`.
+    """
+    with Target(directory) as target:
+        process = psutil.Process(target.processes["server"].pid)
+
+        def measure(path: str, headers: Mapping[str, str]) -> float:
+            connection = http.client.HTTPConnection("127.0.0.1", target.port, timeout=30)
+            before = sum(process.cpu_times()[:2])
+            for index in range(PATHS):
+                connection.request("GET", path.format(index), headers=headers)
+                connection.getresponse().read()
+            connection.close()
+            return 1_000 * (sum(process.cpu_times()[:2]) - before) / PATHS
+
+        person = {"Authorization": f"Bearer {target.tokens['user']}"}
+        measure("/api/v1/session", person)
+        session = measure("/api/v1/session", person)
+        print(f"{session:6.2f} ms  of the processor for GET /api/v1/session of a person")
+        longest = 0.0
+        for path, headers in (
+            ("/assets/{}", {}),
+            ("/assets/{}.br", {}),
+            ("/nowhere/{}", {}),
+            ("/nowhere/{}", {"Accept": "text/html"}),
+            ("/api/v1/{}", {}),
+            ("/api/v1/runs/{}", {}),
+            ("/api/v1/session", {}),
+            ("/healthz", {}),
+            ("/readyz", {}),
+        ):
+            spent = measure(path, headers)
+            longest = max(longest, spent)
+            print(f"{spent:6.2f} ms  for {path} {headers.get('Accept', '')} of nobody")
+    return longest / session
 
 
 def _send_bodies(directory: Path) -> float:
@@ -143,7 +188,7 @@ def _send_bodies(directory: Path) -> float:
         witness = LatencyProbe(target)
         for attack in [*bodies.yield_documents(target.names), *bodies.yield_malformed_bodies()]:
             held = measure_delay(
-                witness, lambda sent=attack: send(target, *sent[1:3], sent.body, sent.who)
+                witness, partial(send, target, attack.method, attack.path, attack.body, attack.who)
             )
             worst = max(worst, held)
             print(f"{held * 1_000:6.0f} ms  {len(attack.body):9,} B  {attack.name}")
@@ -156,8 +201,7 @@ def _hold_connections(directory: Path) -> float:
 
     Returns the seconds for which a request from another address waits meanwhile.
     """
-    settings = {"PALESTRA_REQUEST_HEAD_SECONDS": "60"}
-    with Target(directory, descriptors=DESCRIPTORS, settings=settings) as target:
+    with Target(directory) as target:
         witness = LatencyProbe(target)
         with slow.send_half_requests(target.port, SLOW, 250), witness.watch():
             time.sleep(10)

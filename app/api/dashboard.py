@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from fastapi import Request
-from fastapi.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
+from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from app.api.compression import choose_coding
@@ -63,6 +63,14 @@ class Dashboard:
     def __init__(self, directory: Path) -> None:
         self._directory: Final = directory
         self._files: dict[str, Path] = {}
+        self._contents: dict[Path, tuple[int, bytes]] = {}
+        """Time of the last change and content of each file that was asked for.
+
+        They are few and small, and a file that threads read costs ten times as much.
+        """
+        self._changes: dict[Path, int] = {}
+        """Time of the last change of each folder when the files were listed, in nanoseconds."""
+        self._list()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers GET and HEAD.
@@ -110,16 +118,27 @@ class Dashboard:
     def _find(self, path: str) -> Path | None:
         """Returns the file for a path.
 
-        Lists the files again if the path is unknown, since the dashboard may have been rebuilt.
+        If it is unknown, the files are listed again, provided that a folder has changed: the
+        dashboard may have been rebuilt.
         """
-        if (found := self._files.get(path)) is None or not found.is_file():
-            root = self._directory
-            self._files = {
-                f"/{file.relative_to(root).as_posix()}": file
-                for file in root.rglob("*")
-                if file.is_file()
-            }
+        file = self._files.get(path)
+        if (file is None or not file.is_file()) and self._changes != {
+            folder: _read_change(folder) for folder in self._changes
+        }:
+            self._list()
         return self._files.get(path)
+
+    def _list(self) -> None:
+        root = self._directory
+        # What changes while the files are listed is then seen as a change.
+        folders = (root, *(place for place in root.rglob("*") if place.is_dir()))
+        self._changes = {folder: _read_change(folder) for folder in folders}
+        self._contents.clear()
+        self._files = {
+            f"/{file.relative_to(root).as_posix()}": file
+            for file in root.rglob("*")
+            if file.is_file()
+        }
 
     def _compressed_response(
         self, request: Request, path: str, file: Path, caching: str, status: int = 200
@@ -139,8 +158,21 @@ class Dashboard:
         coding = choose_coding(request.headers.get("accept-encoding", ""), offered)
         if coding is not None and (copy := copies[coding]) is not None:
             headers["Content-Encoding"] = coding
-            return FileResponse(copy, status, media_type=media_type, headers=headers)
-        return FileResponse(file, status, media_type=media_type, headers=headers)
+            file = copy
+        return Response(self._read(file), status, headers, media_type)
+
+    def _read(self, file: Path) -> bytes:
+        changed_at = _read_change(file)
+        if file not in self._contents or self._contents[file][0] != changed_at:
+            self._contents[file] = changed_at, file.read_bytes()
+        return self._contents[file][1]
+
+
+def _read_change(place: Path) -> int:
+    try:
+        return place.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _is_fresh(copy: Path, file: Path) -> bool:

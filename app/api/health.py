@@ -1,7 +1,10 @@
 """Liveness and readiness of the process. The routes need no login and reveal nothing else."""
 
 import asyncio
-from typing import Literal
+import math
+import time
+from collections.abc import Callable
+from typing import Final, Literal
 
 from fastapi import APIRouter, Request
 
@@ -12,6 +15,9 @@ from app.services.queue.dispatcher_lease import Place, find_dispatcher
 from palestra.contract.views import View
 
 router = APIRouter(tags=["health"])
+
+_CHECK_SECONDS: Final = 0.1
+"""Least time between two checks of database and disks, which anybody may ask for."""
 
 
 class Health(View):
@@ -30,6 +36,37 @@ class Readiness(Health):
     """
 
 
+class ReadinessCheck:
+    """Checks whether the server can work; requests soon after a check share its answer.
+
+    Args:
+        clock: Monotonic time in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self._checked_at = -math.inf
+        self._answer: Readiness | HttpProblemError
+
+    async def run(self, request: Request) -> Readiness:
+        """Returns that the server is ready.
+
+        Raises:
+            HttpProblemError: If it is not: 503 with the reason.
+        """
+        async with self._lock:
+            if self._clock() - self._checked_at >= _CHECK_SECONDS:
+                try:
+                    self._answer = await _check(request)
+                except HttpProblemError as problem:
+                    self._answer = problem
+                self._checked_at = self._clock()
+        if isinstance(self._answer, HttpProblemError):
+            raise self._answer.with_traceback(None)
+        return self._answer
+
+
 @router.get("/healthz")
 async def healthz() -> Health:
     """Returns 200 while the process runs."""
@@ -42,6 +79,11 @@ async def readyz(request: Request) -> Readiness:
 
     The database must answer, every part must have started, and the disks must take writes.
     """
+    check: ReadinessCheck = request.app.state.readiness
+    return await check.run(request)
+
+
+async def _check(request: Request) -> Readiness:
     try:
         async with asyncio.timeout(5):
             place = await find_dispatcher(get_database(request))

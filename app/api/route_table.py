@@ -1,8 +1,9 @@
 """Finds the route of a request by its method and the first segments of its path.
 
 FastAPI compares a request with one route after the other, which takes longer than everything else
-around the last of 165 routes. What no route of the table fits goes on to FastAPI's router: the
-pages of the dashboard, unknown paths, and methods that a path does not have.
+around the last of 165 routes. A path that no route has goes to the router's default, the dashboard.
+What else the table does not serve goes on to FastAPI's router: a few routes, and methods that a
+path does not have.
 """
 
 import re
@@ -44,16 +45,23 @@ class RouteTable:
         self, app: ASGIApp, router: APIRouter, handlers: Mapping[Any, ExceptionHandler]
     ) -> None:
         self._app = app
+        self._router = router
         self._handlers = handlers
         self._entries: dict[tuple[str, int, str], list[_Entry]] = {}
+        self._paths: dict[tuple[int, str], list[re.Pattern[str]]] = {}
+        """Patterns of paths, whatever their methods."""
         for context in iter_route_contexts(router.routes):
             self._add(context)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request."""
-        handle = self._select(scope) if scope["type"] == "http" else None
-        if handle is None:
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
+            return
+        handle = self._select(scope)
+        if handle is None:
+            serve = self._app if self._has(scope["path"]) else self._router.default
+            await serve(scope, receive, send)
             return
         request = Request(scope, receive, send)
         try:
@@ -74,8 +82,15 @@ class RouteTable:
         if handle is not None and isinstance(route, AnswerRoute):
             handle = route.wrap_handler(handle)
         entry = _Entry(context.path_regex, route, context.endpoint, handle)
+        key = path.count("/"), first
+        self._paths.setdefault(key, []).append(context.path_regex)
         for method in context.methods or ():
-            self._entries.setdefault((method, path.count("/"), first), []).append(entry)
+            self._entries.setdefault((method, *key), []).append(entry)
+
+    def _has(self, path: str) -> bool:
+        """Returns whether a route has this path, with whichever method."""
+        patterns = self._paths.get((path.count("/"), _read_first(path)), ())
+        return any(pattern.match(path) for pattern in patterns)
 
     def _select(self, scope: Scope) -> Handler | None:
         """Returns the handler of a request and notes the route in the request's scope."""

@@ -79,8 +79,11 @@ def train(trainings: list[Training], env_steps: int) -> Measurements:
     for _ in turns:
         if clocks[-1].env_steps >= env_steps:
             break
-    warm_up = (max(0.0, one - other) for one, other in zip(first, second, strict=True))
-    return Measurements(sum(clock.env_steps for clock in clocks), *warm_up, measure_children_mib())
+    seconds, processor_seconds = (
+        max(0.0, one - other) for one, other in zip(first, second, strict=True)
+    )
+    env_steps_done = sum(clock.env_steps for clock in clocks)
+    return Measurements(env_steps_done, seconds, processor_seconds, measure_children_mib())
 
 
 def run_in_turn(trainings: list[Training]) -> Iterator[None]:

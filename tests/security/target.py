@@ -4,6 +4,7 @@ import http.client
 import itertools
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -32,11 +33,18 @@ class Target(Stack):
 
     Args:
         directory: Data directory.
-        template: SQLite file with the schema.
+        template: SQLite file with the schema; without it an empty file is migrated.
+        settings: Further environment variables of the server.
     """
 
-    def __init__(self, directory: Path, template: Path) -> None:
-        super().__init__(directory, settings=SETTINGS, template=template)
+    def __init__(
+        self,
+        directory: Path,
+        template: Path | None = None,
+        *,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(directory, settings={**SETTINGS, **(settings or {})}, template=template)
         self.names: dict[str, str] = {}
 
     def __enter__(self) -> Self:

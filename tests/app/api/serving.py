@@ -4,6 +4,7 @@ Its database holds users, tokens, runs, and attempts in every state that request
 """
 
 import hashlib
+import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from asgi_lifespan import LifespanManager
 from fastapi import FastAPI
 from sqlalchemy import ColumnElement, FromClause, func, select
 
+from app.api.health import ReadinessCheck
 from app.db.engine import Database
 from app.db.models import Base, MembershipRow, ProjectRow, RunRow, SnapshotRow, TokenRow, UserRow
 from app.domain.principal import Principal
@@ -124,6 +126,8 @@ async def serve(url: str, directory: Path, **settings: Any) -> AsyncIterator[App
     )
     values = {"data_dir": directory, "database_url": url, "daemons": False}
     app = create_app(Settings(**{**values, "api_requests_per_second": 0, **settings}))
+    # A second passes with each look at this clock, so that each request checks anew.
+    app.state.readiness = ReadinessCheck(clock=itertools.count().__next__)
     async with LifespanManager(
         app, startup_timeout=PATIENCE_SECONDS, shutdown_timeout=PATIENCE_SECONDS
     ):

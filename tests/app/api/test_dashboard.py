@@ -118,6 +118,19 @@ async def test_without_a_build_the_page_says_how_to_make_one(tmp_path: Path) -> 
     assert "not built" in answer.text
 
 
+async def test_unknown_files_are_not_sought_on_the_disk(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: each of them listed the folder of the build, for whoever asked."""
+
+    def seek(*_: object) -> None:
+        pytest.fail("the folder is listed")
+
+    monkeypatch.setattr(Path, "rglob", seek)
+    for path in ("/assets/x.js", "/assets/app-1.js.br", "/x", "/"):
+        await client.get(path)
+
+
 async def test_a_build_under_a_running_server_is_served(
     client: httpx.AsyncClient, tmp_path: Path
 ) -> None:
