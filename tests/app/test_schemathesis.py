@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,7 @@ ENDLESS = ("/api/v1/events", "/api/v1/events:stream")
 """Streams that do not end by themselves; other tests read them."""
 
 
+BUDGETS = count(1_000)
 OF_WORKERS = ("/api/v1/workers", "/api/v1/leases", "/api/v1/attempts", "/api/v1/snapshots")
 """Paths of what workers and attempts do, apart from the artifacts, which have a test of theirs."""
 
@@ -138,7 +140,7 @@ def _claim(target: Target, name: str) -> dict[str, tuple[str, str]]:
     document = registration(name=name).model_dump(mode="json")
     worker = post("/workers", target.enrolment, document)
     # Experiments of one definition are one: its budget tells those of two callers apart.
-    own = make_definition(name=name, loop={"env_steps": 1_000 + len(name)})
+    own = make_definition(name=name, loop={"env_steps": next(BUDGETS)})
     # Requests of the tests before may have created further projects.
     project = "/projects/default"
     made = post(f"{project}/experiments", target.token, {"definition": own})

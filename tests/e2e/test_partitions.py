@@ -162,9 +162,9 @@ def test_a_longer_partition_ends_the_attempt_as_stale(
     stack, proxy = stack_behind_proxy
     run_id, first = start_training(stack, 2_000)
     proxy.partition()
-    stack.start_worker("near", pool=POOL)
     asyncio.run(pass_silence(stack.database_url, SETTINGS.reclaim_seconds + 60))
-    assert get_attempt_states(stack, run_id)[0] == "lost"
+    assert get_attempt_states(stack, run_id) == ["lost"]
+    stack.start_worker("near", pool=POOL)
 
     def find_second_attempt() -> dict[str, Any] | None:
         attempt = get_live_attempt(stack, run_id)

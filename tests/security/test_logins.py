@@ -5,6 +5,7 @@
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +21,7 @@ from app.domain.login_limits import MOST_WAITING, PER_ACCOUNT, PER_ADDRESS, Logi
 from app.services.access import logins, passwords
 from palestra.contract.names import new_id
 from tests.app.api.serving import ORIGIN, AppServer, serve
+from tests.support.waiting import until
 
 PASSWORD = "a long enough password"
 PROXY = "10.0.0.1"
@@ -199,26 +201,41 @@ async def test_a_forwarded_header_of_an_untrusted_peer_is_ignored(
 
 
 async def test_logins_beyond_the_verification_queue_are_refused_without_delay(
-    server: AppServer, clock: StillClock, verified_hashes: list[str | None]
+    server: AppServer,
+    clock: StillClock,
+    verified_hashes: list[str | None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Many addresses guess at many accounts; the number of logins that wait for
-    argon2 is limited.
+    argon2 is limited. A known browser is admitted behind those that wait.
     """
     cookie = await _log_in_known_browser(server)
     verified_hashes.clear()
+    limits: LoginLimits = server.app.state.login_limits
+    before = limits.admitted
+    go_on, verify = threading.Event(), passwords._verify
+
+    def verify_later(stored: str | None, password: str) -> passwords.Verification:
+        go_on.wait()
+        return verify(stored, password)
+
+    monkeypatch.setattr(passwords, "_verify", verify_later)
     attack = [
         asyncio.create_task(_log_in(server, f"203.0.113.{index}", f"user{index}"))
         for index in range(100)
     ]
-    await asyncio.sleep(0)
-    known = await _log_in(server, "192.0.2.1", password=PASSWORD, cookie=cookie)
-    assert known.status_code == 201
-    (place,) = [index for index, stored in enumerate(verified_hashes) if stored is not None]
-    assert place < 2 * MOST_WAITING, "no more logins are verified before it"
+    try:
+        await until(lambda: sum(task.done() for task in attack) == 100 - MOST_WAITING)
+        known = asyncio.create_task(_log_in(server, "192.0.2.1", password=PASSWORD, cookie=cookie))
+        await until(lambda: limits.admitted == before + MOST_WAITING + 1)
+    finally:
+        go_on.set()
+    assert (await known).status_code == 201
     answers = [await task for task in attack]
+    assert len(verified_hashes) == MOST_WAITING + 1
+    assert verified_hashes[-1] is not None, "the known browser's login is verified last"
     busy = [answer for answer in answers if answer.status_code == 503]
-    assert busy
-    assert len(busy) + len(verified_hashes) - 1 == len(answers)
+    assert len(busy) == 100 - MOST_WAITING
     assert busy[0].json()["code"] == "logins_busy"
     assert busy[0].headers["retry-after"] == "1"
 
