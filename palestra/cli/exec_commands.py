@@ -16,6 +16,7 @@ import typer
 
 from palestra.cli.output import CommandError
 from palestra.cli.server_address import find_data_dir
+from palestra.python_command import build_python_command
 
 RAW: Final[dict[str, Any]] = {
     "context_settings": {
@@ -124,7 +125,7 @@ def names_place(arguments: list[str]) -> bool:
 
 
 def become(module: str, extra: str, arguments: list[str]) -> NoReturn:
-    """Replaces this process by `python -m module`.
+    """Replaces this process by one that runs a module.
 
     Raises:
         CommandError: If that part of Palestra is not installed.
@@ -133,8 +134,8 @@ def become(module: str, extra: str, arguments: list[str]) -> NoReturn:
     if missing := [name for name in needs if importlib.util.find_spec(name) is None]:
         raise CommandError(f"{', '.join(missing)} not installed: pip install 'palestra[{extra}]'")
     sys.stdout.flush()
-    # Our own module.
-    os.execv(sys.executable, [sys.executable, "-m", module, *arguments])  # noqa: S606
+    command = build_python_command(module, *arguments)
+    os.execv(command[0], command)  # noqa: S606 - our own module
 
 
 def _as_log_format(argument: str) -> str:

@@ -4,7 +4,6 @@ import importlib.util
 import json as jsons
 import os
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from statistics import fmean
@@ -24,6 +23,7 @@ from palestra.cli.output import (
 )
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.contract.play import PlayOrder
+from palestra.python_command import build_python_command
 
 
 def register(app: typer.Typer) -> None:
@@ -93,7 +93,7 @@ def _play(file: Path, order: PlayOrder, *, quiet: bool) -> list[dict[str, Any]]:
         for name, value in os.environ.items()
         if name not in {"PALESTRA_TOKEN", "PALESTRA_TOKEN_FILE"}
     }
-    command = [sys.executable, "-m", "workers.play", str(file)]
+    command = build_python_command("workers.play", str(file))
     with subprocess.Popen(  # noqa: S603 - the command is our own module
         command, env=environment, stdout=subprocess.PIPE, text=True
     ) as process:

@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from app.main import create_app
 from app.settings import Settings, load_settings
 from palestra.cli import exec_commands
 from palestra.cli.embedded.broker_users import RULES
+from palestra.python_command import build_python_command
 
 REPOSITORY = Path(__file__).parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((REPOSITORY / "docker-compose.yml").read_text())
@@ -149,10 +149,11 @@ def test_the_commands_are_accepted_by_the_command_line(
     monkeypatch.setattr(exec_commands.os, "execv", remember)
     with pytest.raises(SystemExit):
         main(arguments)
-    ((python, flag, module, *rest),) = became
-    assert (python, flag) == (sys.executable, "-m")
+    ((*python, module),) = [command[:4] for command in became]
+    assert [*python, module] == build_python_command(module)
+    rest = became[0][4:]
     usage = subprocess.run(
-        [python, flag, module, "--help"],
+        build_python_command(module, "--help"),
         capture_output=True,
         text=True,
         check=True,

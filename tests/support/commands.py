@@ -68,8 +68,8 @@ def run_command(
 
 
 def _call_main(_executable: str, command: Sequence[str]) -> NoReturn:
-    """Calls the `main` of `python -m MODULE ARGUMENTS` in place of `os.execv`."""
-    _, _, name, *arguments = command
+    """Calls the `main` of `python -P -m MODULE ARGUMENTS` in place of `os.execv`."""
+    name, *arguments = command[command.index("-m") + 1 :]
     module = import_module(name)
     if not hasattr(module, "main"):
         module = import_module(f"{name}.__main__")

@@ -4,7 +4,6 @@ import os
 import platform
 import shutil
 import subprocess
-import sys
 import threading
 import time
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from palestra.backoff import Backoff
 from palestra.contract.catalogue import Catalogue
 from palestra.contract.registration import Registration, RegistrationAnswer, WorkerHeartbeat
 from palestra.contract.work_order import WORK_ORDER_VERSIONS
+from palestra.python_command import build_python_command
 from palestra.telemetry.transport import open_client
 from workers.host.adoption import Adopter
 from workers.host.enrolment import Enrolment
@@ -239,7 +239,7 @@ def read_catalogue(directory: Path) -> Catalogue | None:
         directory: Working directory of the subprocess. Must differ from the worker's own
             working directory, from which trainers cannot import modules.
     """
-    command = [sys.executable, "-m", "workers.assembly.catalogue"]
+    command = build_python_command("workers.assembly.catalogue")
     try:
         done = subprocess.run(  # noqa: S603 - our own module
             command,

@@ -4,10 +4,10 @@ import json
 import os
 import select
 import subprocess
-import sys
 from dataclasses import asdict, dataclass
 from typing import Final
 
+from palestra.python_command import build_python_command
 from workers.host.slots import HeldSlots
 from workers.ipc.attempt_directory import AttemptDirectory
 from workers.ipc.credentials import Credentials
@@ -59,13 +59,7 @@ def start_supervisor(start: SupervisorStart) -> None:
 
 
 def _spawn(start: SupervisorStart, ready: int) -> subprocess.Popen[bytes]:
-    command = [
-        sys.executable,
-        "-m",
-        "workers.supervisor",
-        "--attempt-dir",
-        str(start.directory.root),
-    ]
+    command = build_python_command("workers.supervisor", "--attempt-dir", str(start.directory.root))
     held = start.slots.descriptors
     descriptors = ["--ready-fd", str(ready), *(f"--slot-fd={one}" for one in held)]
     with start.directory.supervisor_log.open("ab") as log:

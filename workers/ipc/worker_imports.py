@@ -76,7 +76,10 @@ def _directory_of(name: str) -> Path | None:
 
 
 def _spec_of(name: str) -> importlib.machinery.ModuleSpec | None:
+    package = name.partition(".")[0]
     try:
-        return importlib.util.find_spec(name.partition(".")[0])
+        spec = importlib.util.find_spec(package)
     except ValueError:
         return None
+    # The worker itself imports nothing from the current directory.
+    return spec or importlib.machinery.PathFinder.find_spec(package, [str(Path.cwd())])

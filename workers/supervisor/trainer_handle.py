@@ -10,12 +10,12 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from palestra.contract.states import Order
+from palestra.python_command import build_python_command
 from workers.ipc.attempt_directory import (
     ATTEMPT_VARIABLE,
     CONTROL_FD_VARIABLE,
@@ -137,7 +137,8 @@ class TrainerProcess:
 
     def _start_watchdog(self, inherited: tuple[int, ...]) -> subprocess.Popen[bytes]:
         read_end, self._watchdog_stdin = os.pipe()
-        command = [sys.executable, "-m", "workers.supervisor.watchdog", str(self._directory.root)]
+        root = str(self._directory.root)
+        command = build_python_command("workers.supervisor.watchdog", root)
         try:
             return subprocess.Popen(  # noqa: S603 - our own module
                 command,
@@ -152,14 +153,12 @@ class TrainerProcess:
     def _start(
         self, options: TrainerOptions, environ: Mapping[str, str], control: int
     ) -> subprocess.Popen[bytes]:
-        command = [
-            sys.executable,
-            "-m",
+        command = build_python_command(
             "workers.supervisor.trainer_launch",
             options.module,
             "--attempt-dir",
             str(self._directory.root),
-        ]
+        )
         with self._directory.trainer_log.open("ab") as log:
             return subprocess.Popen(  # noqa: S603 - our own module
                 command,

@@ -6,7 +6,6 @@ Defines the order of starting and stopping. Reports progress through a function 
 import json
 import os
 import platform
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,6 +24,7 @@ from palestra.cli.embedded.signals import stop_signals
 from palestra.cli.output import USAGE, CommandError
 from palestra.client import Client
 from palestra.processes import find_port_owner
+from palestra.python_command import build_python_command
 from palestra.telemetry.transport import open_client, read_problem
 
 DEFAULT_PORT: Final = 8080
@@ -212,7 +212,7 @@ class Instance:
     ) -> Program:
         return Program(
             name,
-            [sys.executable, "-m", module, *arguments],
+            build_python_command(module, *arguments),
             self._settings if settings is None else settings,
             grace,
         )
