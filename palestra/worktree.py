@@ -1,14 +1,23 @@
 """Reads the state of a git work tree: head, status, log, diff and untracked files.
 
 Makes all calls of git, and defines the names of files whose content is never recorded.
+
+A repository's configuration can name programs (filters, text conversions, signature checks and
+others), which git would run. So git reads the work tree with a git directory of Palestra's own: it
+has the repository's objects, index and ignored files, and of its configuration only settings that
+name nothing. The user's own configuration is trusted.
 """
 
 import fnmatch
 import hashlib
 import os
+import re
 import shutil
 import stat
 import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -87,7 +96,38 @@ def is_secret_name(name: str) -> bool:
     )
 
 
-_DIFF: Final = ("diff", "--no-color", "--no-ext-diff", "--no-renames")
+_GITLINK: Final = b"160000 "
+"""Mode of a submodule's entry in the index."""
+_SUBMODULES: Final = "--ignore-submodules=dirty"
+"""Compares the commit of a submodule; git would read its configuration for more."""
+_DIFF: Final = (
+    "diff",
+    "--no-color",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--no-renames",
+    _SUBMODULES,
+)
+_SETTINGS: Final = (
+    "core.autocrlf",
+    "core.checkstat",
+    "core.eol",
+    "core.filemode",
+    "core.ignorecase",
+    "core.precomposeunicode",
+    "core.safecrlf",
+    "core.sparsecheckout",
+    "core.sparsecheckoutcone",
+    "core.symlinks",
+    "core.trustctime",
+    "extensions.objectformat",
+)
+"""Settings of a repository that decide what differs, and name neither programs nor files."""
+_PLAIN: Final = re.compile(r"[A-Za-z0-9]+")
+_SHARED: Final = ("info/exclude", "info/attributes", "shallow")
+"""Files of the common git directory that are read, where they exist."""
+_OWN: Final = ("info/sparse-checkout", "sharedindex.*")
+"""Files of the work tree's git directory that are read, where they exist."""
 
 
 class NoWorkTreeError(RuntimeError):
@@ -101,6 +141,7 @@ class WorkTree:
     root: Path
     head: str
     """Full name of the commit that is checked out."""
+    repository: "_Repository"
 
     def dirty_digest(self) -> str | None:
         """Returns the SHA-256 of all that differs from the head, untracked files included.
@@ -114,25 +155,42 @@ class WorkTree:
             "--no-color",
             "--no-ext-diff",
             "--no-textconv",
+            _SUBMODULES,
             "HEAD",
         )
         untracked = self._untracked()
-        if not changes and not untracked:
+        submodules = self._digest_submodules()
+        if not changes and not untracked and not submodules:
             return None
         digest = hashlib.sha256(hashlib.sha256(changes).digest())
         for name in untracked:
             digest.update(
                 hashlib.sha256(name).digest() + _content_digest(self.root / os.fsdecode(name))
             )
+        for path, changed in submodules:
+            digest.update(hashlib.sha256(path).digest() + bytes.fromhex(changed))
         return digest.hexdigest()
+
+    def _digest_submodules(self) -> list[tuple[bytes, str]]:
+        """Returns path and digest of each submodule that differs from its own head."""
+        entries = self._raw("ls-files", "--stage", "-z").split(b"\0")
+        paths = [entry.partition(b"\t")[2] for entry in entries if entry.startswith(_GITLINK)]
+        digests = []
+        for path in paths:
+            place = self.root / os.fsdecode(path)
+            if os.path.lexists(place / ".git"):
+                changed = open_worktree(place).dirty_digest()
+                digests += [] if changed is None else [(path, changed)]
+        return digests
 
     def status(self) -> str:
         """Returns `git status`, short form with the branch."""
-        return self._text("status", "--short", "--branch", "--untracked-files=all")
+        return self._text("status", "--short", "--branch", "--untracked-files=all", _SUBMODULES)
 
     def log(self, limit: int = 100) -> str:
         """Returns the latest `limit` commits."""
-        return self._text("log", "--no-color", "--no-decorate", f"--max-count={limit}")
+        options = ("--no-color", "--no-decorate", "--no-show-signature")
+        return self._text("log", *options, f"--max-count={limit}")
 
     def diff(self, *, with_untracked: bool = False) -> str:
         """Returns the difference to the head as a patch of at most `MAX_TEXT` characters.
@@ -183,7 +241,7 @@ class WorkTree:
                 "recorded\n"
             )
         # exit status 1 says that the two differ
-        return _decode(_git(self.root, *_DIFF, "--no-index", "--", os.devnull, name, ok=(0, 1)))
+        return _decode(self._raw(*_DIFF, "--no-index", "--", os.devnull, name, ok=(0, 1)))
 
     def _untracked(self) -> list[bytes]:
         return sorted(
@@ -192,11 +250,85 @@ class WorkTree:
             if name
         )
 
-    def _raw(self, *arguments: str) -> bytes:
-        return _git(self.root, *arguments)
+    def _raw(self, *arguments: str, ok: tuple[int, ...] = (0,)) -> bytes:
+        with self.repository.open(self.root, self.head) as environment:
+            return _git(self.root, *arguments, ok=ok, environment=environment)
 
     def _text(self, *arguments: str) -> str:
         return _cut(_decode(self._raw(*arguments)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Repository:
+    """What is read of a repository beside the work tree."""
+
+    directory: Path
+    """The git directory of the work tree."""
+    common: Path
+    """The git directory of the repository; the same, but for linked work trees."""
+    branch: str | None
+    """Full name of the branch that is checked out; `None` for none."""
+    settings: Mapping[str, str]
+    """Those of `_SETTINGS` that are set."""
+
+    @classmethod
+    def read(cls, root: Path) -> "_Repository":
+        """Reads the places and settings of the repository of a work tree. No program is run."""
+        places = _git(root, "rev-parse", "--absolute-git-dir", "--git-common-dir").splitlines()
+        directory, common = (root / os.fsdecode(place) for place in places)
+        branch = _git(root, "symbolic-ref", "--quiet", "HEAD", ok=(0, 1)).decode().strip()
+        pattern = "|".join(re.escape(name) for name in _SETTINGS)
+        found = _git(root, "config", "--null", "--get-regexp", f"^({pattern})$", ok=(0, 1))
+        settings = dict(
+            entry.decode().split("\n", 1) for entry in found.split(b"\0") if b"\n" in entry
+        )
+        plain = {name: value for name, value in settings.items() if _PLAIN.fullmatch(value)}
+        return cls(directory, common.resolve(), branch or None, plain)
+
+    @contextmanager
+    def open(self, root: Path, head: str) -> Iterator[dict[str, str]]:
+        """Makes a git directory without the repository's configuration.
+
+        Yields:
+            The environment variables with which git uses it.
+        """
+        with tempfile.TemporaryDirectory(prefix="palestra-git-") as name:
+            place = Path(name)
+            for folder in ("info", "objects/info", "refs/heads"):
+                (place / folder).mkdir(parents=True)
+            (place / "objects" / "info" / "alternates").write_bytes(
+                os.fsencode(_quote(self.common / "objects")) + b"\n"
+            )
+            for common, patterns in ((self.common, _SHARED), (self.directory, _OWN)):
+                for file in (file for pattern in patterns for file in common.glob(pattern)):
+                    (place / file.relative_to(common)).symlink_to(file)
+            (place / "HEAD").write_text(f"{head}\n", encoding="utf-8")
+            if self.branch is not None and self.branch.startswith("refs/heads/"):
+                (place / "packed-refs").write_text(f"{head} {self.branch}\n", encoding="utf-8")
+                (place / "HEAD").write_text(f"ref: {self.branch}\n", encoding="utf-8")
+            (place / "config").write_text(self._build_configuration(), encoding="utf-8")
+            yield {
+                "GIT_DIR": str(place),
+                "GIT_COMMON_DIR": str(place),
+                "GIT_WORK_TREE": str(root),
+                "GIT_INDEX_FILE": str(self.directory / "index"),
+            }
+
+    def _build_configuration(self) -> str:
+        version = 1 if "extensions.objectformat" in self.settings else 0
+        lines = ["[core]", f"repositoryformatversion = {version}"]
+        for name, value in self.settings.items():
+            section, _, key = name.partition(".")
+            lines += [f"[{section}]", f"{key} = {value}"]
+        return "\n".join(lines) + "\n"
+
+
+def _quote(path: Path) -> str:
+    """Returns a path as a line of `alternates`, where a leading quotation mark begins C quoting."""
+    text = str(path)
+    if not text.startswith('"') and "\n" not in text:
+        return text
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
 def open_worktree(directory: Path | str | None = None) -> WorkTree:
@@ -208,24 +340,30 @@ def open_worktree(directory: Path | str | None = None) -> WorkTree:
     place = Path(directory) if directory is not None else Path.cwd()
     if shutil.which("git") is None:
         raise NoWorkTreeError("git is not installed: install it, or give an ID yourself")
+    outside = f"{place} is not in a git work tree: run inside one, or give an ID yourself"
     try:
         root = Path(os.fsdecode(_git(place, "rev-parse", "--show-toplevel").rstrip(b"\n")))
     except NoWorkTreeError:
-        raise NoWorkTreeError(
-            f"{place} is not in a git work tree: run inside one, or give an ID yourself"
-        ) from None
+        raise NoWorkTreeError(outside) from None
+    # A folder that looks like a git directory, which a clone may contain, makes no work tree.
+    if not os.path.lexists(root / ".git"):
+        raise NoWorkTreeError(outside)
     try:
         head = _git(root, "rev-parse", "--verify", "HEAD^{commit}").decode().strip()
     except NoWorkTreeError:
         raise NoWorkTreeError(
             f"{root} has no commit yet: commit once, or give an ID yourself"
         ) from None
-    return WorkTree(root, head)
+    return WorkTree(root, head, _Repository.read(root))
 
 
-def _git(directory: Path, *arguments: str, ok: tuple[int, ...] = (0,)) -> bytes:
-    # Reading must not take locks, open pagers or ask for input, nor run the hooks and fsmonitor
-    # programs of a repository.
+def _git(
+    directory: Path,
+    *arguments: str,
+    ok: tuple[int, ...] = (0,),
+    environment: Mapping[str, str] | None = None,
+) -> bytes:
+    # Reading must not take locks, open pagers or ask for input, nor run hooks and fsmonitors.
     command = [
         "git",
         "-c",
@@ -234,10 +372,13 @@ def _git(directory: Path, *arguments: str, ok: tuple[int, ...] = (0,)) -> bytes:
         "core.fsmonitor=false",
         "-c",
         "core.hooksPath=/dev/null",
+        "-c",
+        "safe.bareRepository=explicit",
         *arguments,
     ]
-    environment = {
+    variables = {
         **os.environ,
+        **(environment or {}),
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_PAGER": "cat",
@@ -247,7 +388,7 @@ def _git(directory: Path, *arguments: str, ok: tuple[int, ...] = (0,)) -> bytes:
         done = subprocess.run(  # noqa: S603 - a fixed program, arguments of our own, no shell
             command,
             cwd=directory,
-            env=environment,
+            env=variables,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_TIMEOUT,
