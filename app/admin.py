@@ -25,6 +25,7 @@ from app.domain.audit_chain import ChainPlace
 from app.domain.errors import DomainError, InvalidError, UnavailableError
 from app.domain.principal import Principal
 from app.logging import scrub_text
+from app.private_files import make_files_private
 from app.services.access import break_glass, logins, members, principals, tokens
 from app.services.access.device_keys import FILE, DeviceKeys
 from app.services.audit import audit_log
@@ -343,4 +344,5 @@ def _read_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
+    make_files_private()
     sys.exit(main())

@@ -33,6 +33,7 @@ from app.connections import Connections, create_protocol_class, raise_descriptor
 from app.db.startup_check import DatabaseStartError, check_database
 from app.domain.login_limits import LoginLimits
 from app.logging import configure_logging, scrub_text
+from app.private_files import make_files_private, tighten_files
 from app.services.access.attempt_tokens import AttemptTokens
 from app.services.access.device_keys import DeviceKeys
 from app.services.access.last_used import UsedCredentials
@@ -106,6 +107,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     try:
         with startup.reserve_resources(settings) as listener:
+            if tightened := tighten_files(settings):
+                _log.warning("server.files_made_private", files=[str(file) for file in tightened])
             asyncio.run(check_database(settings.database))
             return _serve(settings, listener)
     except startup.ServerStartError as error:
@@ -217,4 +220,5 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 if __name__ == "__main__":
+    make_files_private()
     sys.exit(main())

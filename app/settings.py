@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from pydantic import (
     BaseModel,
@@ -66,7 +66,10 @@ class Settings(BaseModel):
     """
 
     artifacts_url: str = ""
-    """Where blobs are stored: a directory; empty means `blobs` in `data_dir`."""
+    """Where blobs are stored: a directory, as a path or as `file:///PATH`.
+
+    Empty means `blobs` in `data_dir`.
+    """
 
     reserve_mib: Annotated[int, Field(ge=0)] = 64
     """Free space that uploads leave on the disk of the blobs, for the database beside them.
@@ -224,26 +227,26 @@ class Settings(BaseModel):
         """The database URL, with its default filled in."""
         return (
             self.database_url.get_secret_value()
-            or f"sqlite:///{(self.data_dir / 'palestra.db').resolve()}"
+            or f"sqlite:///{quote(str((self.data_dir / 'palestra.db').resolve()))}"
         )
 
     @property
     def sqlite_path(self) -> Path | None:
         """The file of an SQLite database; `None` for another database."""
         scheme, _, rest = self.database.partition("://")
-        return (
-            Path(rest.removeprefix("/") or "/").absolute()
-            if scheme.split("+", 1)[0] == "sqlite"
-            else None
-        )
+        if scheme.split("+", 1)[0] != "sqlite":
+            return None
+        path = rest.partition("?")[0].removeprefix("/")
+        return Path(unquote(path) or "/").absolute()
 
     @property
     def artifact_dir(self) -> Path:
         """The directory of stored blobs."""
+        if not self.artifacts_url:
+            return self.data_dir / "blobs"
+        scheme, is_url, rest = self.artifacts_url.partition("://")
         return (
-            Path(self.artifacts_url.removeprefix("file://"))
-            if self.artifacts_url
-            else self.data_dir / "blobs"
+            Path(unquote(rest)) if (scheme, is_url) == ("file", "://") else Path(self.artifacts_url)
         )
 
     @property

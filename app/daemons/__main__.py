@@ -19,6 +19,7 @@ from app.daemons.main import run
 from app.db.engine import Database
 from app.db.startup_check import DatabaseStartError, check_database
 from app.logging import configure_logging
+from app.private_files import make_files_private
 from app.settings import Settings, SettingsError, load_settings
 
 _log = structlog.get_logger("palestra.daemons")
@@ -67,4 +68,5 @@ async def _serve(settings: Settings) -> None:
 
 
 if __name__ == "__main__":
+    make_files_private()
     sys.exit(main())

@@ -9,6 +9,7 @@ from app.db.engine import DatabaseUrlError
 from app.db.migrate import upgrade
 from app.db.startup_check import DatabaseStartError
 from app.db.vacuum import vacuum
+from app.private_files import make_files_private
 from app.settings import Settings, SettingsError, load_settings
 from palestra.contract.sizes import format_size
 
@@ -62,4 +63,5 @@ def _fail(sentence: str, exit_code: int) -> int:
 
 
 if __name__ == "__main__":
+    make_files_private()
     sys.exit(main())

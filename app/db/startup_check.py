@@ -29,7 +29,7 @@ async def check_database(url: str) -> None:
         async with database.engine.connect() as connection:
             await _check_schema(connection)
     except (SQLAlchemyError, OSError) as error:
-        raise DatabaseStartError(_sentence(error)) from None
+        raise DatabaseStartError(_sentence(error, database)) from None
     finally:
         await database.dispose()
 
@@ -74,11 +74,13 @@ def _version(connection: Connection) -> str | None:
     return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
 
 
-def _sentence(error: Exception) -> str:
+def _sentence(error: Exception, database: Database) -> str:
     reason = extract_first_line(error)
     if "password authentication failed" in reason:
         return "the database refuses user name or password: check them in database_url"
-    return f"the database cannot be used: {reason}"
+    url = database.engine.url
+    place = f" {url.database}" if url.get_backend_name() == "sqlite" else ""
+    return f"the database{place} cannot be used: {reason}"
 
 
 def extract_first_line(error: Exception) -> str:
