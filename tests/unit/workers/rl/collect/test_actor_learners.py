@@ -226,7 +226,8 @@ def test_an_episode_that_its_environment_does_not_repeat_takes_its_rollout_with_
     _, learners = start_learners(define_training(2, "OddUnseeded-v0", length=7))
     learners.collect(make_plan(6))
     state = learners.state_dict()
-    assert sum(count_rollout_steps(state)) == 6 - 5
+    # One process may have made all steps, and an update after five of them, or each made some.
+    assert sum(count_rollout_steps(state)) in {6, 6 - 5}
     report = learners.restore(state)
     assert not report.is_exact
     assert {code for code, _ in report.notes} == {"env_not_deterministic", "resume_statistical"}
