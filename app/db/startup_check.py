@@ -79,7 +79,8 @@ def _sentence(error: Exception, database: Database) -> str:
     if "password authentication failed" in reason:
         return "the database refuses user name or password: check them in database_url"
     url = database.engine.url
-    place = f" {url.database}" if url.get_backend_name() == "sqlite" else ""
+    # Without a host it is a file.
+    place = "" if url.host else f" {url.database}"
     return f"the database{place} cannot be used: {reason}"
 
 
