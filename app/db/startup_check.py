@@ -78,10 +78,7 @@ def _sentence(error: Exception, database: Database) -> str:
     reason = extract_first_line(error)
     if "password authentication failed" in reason:
         return "the database refuses user name or password: check them in database_url"
-    url = database.engine.url
-    # Without a host it is a file.
-    place = "" if url.host else f" {url.database}"
-    return f"the database{place} cannot be used: {reason}"
+    return f"the database {database.engine.url.database} cannot be used: {reason}"
 
 
 def extract_first_line(error: Exception) -> str:

@@ -173,5 +173,5 @@ def test_the_error_of_a_wrong_password_does_not_contain_it(
     missing = postgres_server.url("no_such_database") + "&password=secret-word"
     done = run(tmp_path, ["server", "--database-url", missing])
     assert done.exit_code == 1
-    assert "the database cannot be used" in done.errors
+    assert "the database no_such_database cannot be used" in done.errors
     assert "secret-word" not in done.errors
