@@ -146,7 +146,12 @@ async def connect(file: str, busy_seconds: float) -> SingleCallConnection:
     )
     # SQLAlchemy sets this too: a connection that is not closed must not keep the process alive.
     connection._thread.daemon = True  # noqa: SLF001
-    await connection
+    try:
+        await connection
+    except sqlite3.Error:
+        # The thread ends with a last call to the event loop, which may be closed a moment later.
+        connection._thread.join()  # noqa: SLF001
+        raise
     return connection
 
 

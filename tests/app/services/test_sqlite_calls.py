@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,7 +17,7 @@ from app.db.models.curves import TailRow
 from app.db.models.events import EventRow
 from app.db.repositories import combined_writes, telemetry
 from app.db.repositories.combined_writes import Write
-from app.db.sqlite import SingleCallConnection
+from app.db.sqlite import SingleCallConnection, connect
 from app.services.access import principals, tokens
 from app.services.events import event_log
 from palestra.contract.access import TokenRequest
@@ -226,3 +227,11 @@ async def test_a_lookup_takes_no_call_unless_the_file_is_locked(
             direct.execute("DELETE FROM tokens")
     finally:
         await database.dispose()
+
+
+async def test_a_file_that_cannot_be_opened_leaves_no_thread(tmp_path: Path) -> None:
+    """Regression: it called the event loop when that was closed already."""
+    before = threading.active_count()
+    with pytest.raises(sqlite3.OperationalError):
+        await connect(str(tmp_path / "missing" / "palestra.db"), 1.0)
+    assert threading.active_count() == before
