@@ -6,11 +6,12 @@ The pages are those of `dashboard_pages.json`; a test of the dashboard compares 
 router.
 """
 
+import hashlib
 import json
 import mimetypes
 import re
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response
@@ -63,8 +64,8 @@ class Dashboard:
     def __init__(self, directory: Path) -> None:
         self._directory: Final = directory
         self._files: dict[str, Path] = {}
-        self._contents: dict[Path, tuple[int, bytes]] = {}
-        """Time of the last change and content of each file that was asked for.
+        self._contents: dict[Path, _Content] = {}
+        """The files that were asked for.
 
         They are few and small, and a file that threads read costs ten times as much.
         """
@@ -159,13 +160,28 @@ class Dashboard:
         if coding is not None and (copy := copies[coding]) is not None:
             headers["Content-Encoding"] = coding
             file = copy
-        return Response(self._read(file), status, headers, media_type)
+        content = self._read(file)
+        headers["ETag"] = content.tag
+        if status == 200 and content.tag in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        return Response(content.content, status, headers, media_type)
 
-    def _read(self, file: Path) -> bytes:
+    def _read(self, file: Path) -> "_Content":
         changed_at = _read_change(file)
-        if file not in self._contents or self._contents[file][0] != changed_at:
-            self._contents[file] = changed_at, file.read_bytes()
-        return self._contents[file][1]
+        held = self._contents.get(file)
+        if held is None or held.changed_at != changed_at:
+            content = file.read_bytes()
+            tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+            held = self._contents[file] = _Content(changed_at, tag, content)
+        return held
+
+
+class _Content(NamedTuple):
+    """The content of a file, with the time of its last change and its entity tag."""
+
+    changed_at: int
+    tag: str
+    content: bytes
 
 
 def _read_change(place: Path) -> int:

@@ -74,6 +74,11 @@ async def test_brotli_is_preferred_and_compressed_copies_have_no_url(
     assert b"".join([part async for part in answer.aiter_raw()]) == b"brotli"
     plain = await client.get("/assets/app-1.js", headers={"Accept-Encoding": "identity"})
     assert plain.headers["etag"] != answer.headers["etag"]
+    held = {"Accept-Encoding": "identity", "If-None-Match": plain.headers["etag"]}
+    again = await client.get("/assets/app-1.js", headers=held)
+    assert (again.status_code, again.content) == (304, b"")
+    held = {"Accept-Encoding": "gzip, br", "If-None-Match": plain.headers["etag"]}
+    assert (await client.get("/assets/app-1.js", headers=held)).status_code == 200
     for path in ("/assets/app-1.js.br", "/assets/app-1.js.gz", "/index.html.gz"):
         assert (await client.get(path)).status_code == 404
 
