@@ -36,6 +36,18 @@ HEADED_VARIABLE = "PALESTRA_TEST_HEADED"
 async_api.expect.set_options(timeout=1_000 * PATIENCE_SECONDS)
 
 
+def pytest_runtest_setup() -> None:
+    PAGE_FAULTS.is_noting = True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Iterator[None]:
+    try:
+        return (yield)
+    finally:
+        PAGE_FAULTS.is_noting = False
+
+
 @contextmanager
 def make_short_directory() -> Iterator[Path]:
     """Makes a directory whose path is short, because it may contain sockets."""

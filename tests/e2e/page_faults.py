@@ -22,6 +22,8 @@ class PageFaults:
 
     def __init__(self) -> None:
         self._faults: list[str] = []
+        self.is_noting = True
+        """Whether a test runs; after it servers end before the pages that they serve are closed."""
 
     def watch(self, context: BrowserContext) -> None:
         """Notes errors of the console and of scripts, failed requests and refused ones."""
@@ -38,18 +40,22 @@ class PageFaults:
 
     def _on_console(self, message: ConsoleMessage) -> None:
         if message.type == "error" and not message.text.startswith(_OF_RESOURCE):
-            self._faults.append(f"console: {message.text}")
+            self._note(f"console: {message.text}")
 
     def _on_error(self, error: WebError) -> None:
-        self._faults.append(f"script: {error.error}")
+        self._note(f"script: {error.error}")
 
     def _on_response(self, response: Response) -> None:
         if response.status >= _BAD_STATUS:
-            self._faults.append(f"{response.status} {_describe(response.request)}")
+            self._note(f"{response.status} {_describe(response.request)}")
 
     def _on_failed_request(self, request: Request) -> None:
         if request.failure != _ABORTED:
-            self._faults.append(f"{request.failure} {_describe(request)}")
+            self._note(f"{request.failure} {_describe(request)}")
+
+    def _note(self, fault: str) -> None:
+        if self.is_noting:
+            self._faults.append(fault)
 
 
 def _describe(request: Request) -> str:

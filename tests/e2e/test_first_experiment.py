@@ -18,7 +18,6 @@ NAME = "My first pole"
 
 @pytest.mark.page_faults(
     r"^422 POST /api/v1/projects/default/experiments:preview$",
-    r"^net::ERR_CONNECTION_REFUSED",  # the server ends before the page is closed
 )
 async def test_a_first_time_user_gets_from_an_empty_dashboard_to_a_live_curve(
     up_process: UpProcess, browser: Browser

@@ -1,5 +1,6 @@
 """Projects, service accounts and pools by the dashboard alone, in a real browser."""
 
+import asyncio
 import re
 
 import httpx
@@ -171,11 +172,11 @@ async def test_an_experiment_is_moved_and_another_page_that_shows_it_follows(
     await page.reload()
     await page.get_by_role("button", name="More actions").click()
     await move.click()
-    await page.get_by_role("button", name="Move the experiment").click()
     # The message of the other page goes away by itself.
-    await expect(
-        other.get_by_text("This experiment was moved to Archive of papers")
-    ).to_be_visible()
+    message = other.get_by_text("This experiment was moved to Archive of papers")
+    shown = asyncio.create_task(message.wait_for())
+    await page.get_by_role("button", name="Move the experiment").click()
+    await shown
     await other.wait_for_url(f"**/p/archive-of-papers/experiments/{experiment.id}")
     await page.wait_for_url(f"**/p/archive-of-papers/experiments/{experiment.id}")
     await expect(page.get_by_role("heading", name="Reference")).to_be_visible()
