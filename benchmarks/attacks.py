@@ -135,11 +135,11 @@ def main() -> int:
     """Runs every attack and prints how long other clients had to wait."""
     print(describe_machine())
     with tempfile.TemporaryDirectory(prefix="palestra-attack-") as directory:
-        places = [Path(directory) / name for name in ("paths", "bodies", "slow")]
-        for place in places:
-            place.mkdir()
-        share = _ask_for_paths(places[0])
-        longest = [_send_bodies(places[1]), _hold_connections(places[2])]
+        share = _ask_for_paths(Path(directory) / "paths")
+        longest = [
+            _send_bodies(Path(directory) / "bodies"),
+            _hold_connections(Path(directory) / "slow"),
+        ]
     return 0 if max(longest) <= LONGEST_DELAY and share <= LARGEST_SHARE else 1
 
 

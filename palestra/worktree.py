@@ -1,6 +1,6 @@
 """Reads the state of a git work tree: head, status, log, diff and untracked files.
 
-Makes all calls of git, and defines the names of files whose content is never recorded.
+Makes all calls of git.
 
 A repository's configuration can name programs (filters, text conversions, signature checks and
 others), which git would run. So git reads the work tree with a git directory of Palestra's own: it
@@ -8,7 +8,6 @@ has the repository's objects, index and ignored files, and of its configuration 
 name nothing. The user's own configuration is trusted.
 """
 
-import fnmatch
 import hashlib
 import os
 import re
@@ -22,6 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from palestra.secret_names import is_secret_name
+
 MAX_TEXT: Final = 1_048_576
 """Largest number of characters of a status, log or difference that is recorded."""
 
@@ -30,84 +31,12 @@ MAX_UNTRACKED: Final = 1_000
 
 _TIMEOUT: Final = 60.0
 
-_SECRET_NAMES: Final = (
-    *(
-        ".env",
-        ".env.*",
-        "*.env",
-        ".envrc",
-        ".netrc",
-        "_netrc",
-        ".pgpass",
-        ".pypirc",
-        ".npmrc",
-        ".htpasswd",
-        ".git-credentials",
-    ),
-    *(
-        "*.pem",
-        "*.key",
-        "*.p12",
-        "*.pfx",
-        "*.jks",
-        "*.keystore",
-        "*.ppk",
-        "*.kdbx",
-        "*.gpg",
-        "*.asc",
-        "*.token",
-        "*.tfvars",
-        "*.tfstate",
-    ),
-    *(
-        "id_rsa*",
-        "id_dsa*",
-        "id_ecdsa*",
-        "id_ed25519*",
-        "credentials*",
-        "*credentials.*",
-        "secrets",
-        "secrets.*",
-        "*.secret",
-        "*.secrets",
-    ),
-    *(
-        "client_secret*",
-        "service-account*.json",
-        "service_account*.json",
-        "kubeconfig",
-        ".dockercfg",
-        ".dockerconfigjson",
-        ".vault-token",
-    ),
-)
-"""Patterns of the names of files that hold secrets, in lower case."""
-
-_SECRET_DIRECTORIES: Final = frozenset(
-    {".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure", ".gcloud"}
-)
-
-
-def is_secret_name(name: str) -> bool:
-    """Returns whether a file holds secrets, decided by its path in the work tree."""
-    *directories, last = name.lower().split("/")
-    return not _SECRET_DIRECTORIES.isdisjoint(directories) or any(
-        fnmatch.fnmatchcase(last, pattern) for pattern in _SECRET_NAMES
-    )
-
-
 _GITLINK: Final = b"160000 "
 """Mode of a submodule's entry in the index."""
 _SUBMODULES: Final = "--ignore-submodules=dirty"
 """Compares the commit of a submodule; git would read its configuration for more."""
-_DIFF: Final = (
-    "diff",
-    "--no-color",
-    "--no-ext-diff",
-    "--no-textconv",
-    "--no-renames",
-    _SUBMODULES,
-)
+_COMPARE: Final = ("diff", "--no-color", "--no-ext-diff", "--no-textconv", _SUBMODULES)
+_DIFF: Final = (*_COMPARE, "--no-renames")
 _SETTINGS: Final = (
     "core.autocrlf",
     "core.checkstat",
@@ -148,16 +77,7 @@ class WorkTree:
 
         `None` for a clean tree.
         """
-        changes = self._raw(
-            "diff",
-            "--binary",
-            "--full-index",
-            "--no-color",
-            "--no-ext-diff",
-            "--no-textconv",
-            _SUBMODULES,
-            "HEAD",
-        )
+        changes = self._raw(*_COMPARE, "--binary", "--full-index", "HEAD")
         untracked = self._untracked()
         submodules = self._digest_submodules()
         if not changes and not untracked and not submodules:
@@ -278,9 +198,9 @@ class _Repository:
         directory, common = (root / os.fsdecode(place) for place in places)
         branch = _git(root, "symbolic-ref", "--quiet", "HEAD", ok=(0, 1)).decode().strip()
         pattern = "|".join(re.escape(name) for name in _SETTINGS)
-        found = _git(root, "config", "--null", "--get-regexp", f"^({pattern})$", ok=(0, 1))
+        listed = _git(root, "config", "--null", "--get-regexp", f"^({pattern})$", ok=(0, 1))
         settings = dict(
-            entry.decode().split("\n", 1) for entry in found.split(b"\0") if b"\n" in entry
+            entry.decode().split("\n", 1) for entry in listed.split(b"\0") if b"\n" in entry
         )
         plain = {name: value for name, value in settings.items() if _PLAIN.fullmatch(value)}
         return cls(directory, common.resolve(), branch or None, plain)
@@ -294,24 +214,23 @@ class _Repository:
         """
         with tempfile.TemporaryDirectory(prefix="palestra-git-") as name:
             place = Path(name)
-            for folder in ("info", "objects/info", "refs/heads"):
-                (place / folder).mkdir(parents=True)
-            (place / "objects" / "info" / "alternates").write_bytes(
-                os.fsencode(_quote(self.common / "objects")) + b"\n"
-            )
+            for folder in ("info", "refs"):
+                (place / folder).mkdir()
             for common, patterns in ((self.common, _SHARED), (self.directory, _OWN)):
                 for file in (file for pattern in patterns for file in common.glob(pattern)):
                     (place / file.relative_to(common)).symlink_to(file)
-            (place / "HEAD").write_text(f"{head}\n", encoding="utf-8")
+            checked_out = head
             if self.branch is not None and self.branch.startswith("refs/heads/"):
                 (place / "packed-refs").write_text(f"{head} {self.branch}\n", encoding="utf-8")
-                (place / "HEAD").write_text(f"ref: {self.branch}\n", encoding="utf-8")
+                checked_out = f"ref: {self.branch}"
+            (place / "HEAD").write_text(f"{checked_out}\n", encoding="utf-8")
             (place / "config").write_text(self._build_configuration(), encoding="utf-8")
             yield {
                 "GIT_DIR": str(place),
                 "GIT_COMMON_DIR": str(place),
                 "GIT_WORK_TREE": str(root),
                 "GIT_INDEX_FILE": str(self.directory / "index"),
+                "GIT_OBJECT_DIRECTORY": str(self.common / "objects"),
             }
 
     def _build_configuration(self) -> str:
@@ -321,14 +240,6 @@ class _Repository:
             section, _, key = name.partition(".")
             lines += [f"[{section}]", f"{key} = {value}"]
         return "\n".join(lines) + "\n"
-
-
-def _quote(path: Path) -> str:
-    """Returns a path as a line of `alternates`, where a leading quotation mark begins C quoting."""
-    text = str(path)
-    if not text.startswith('"') and "\n" not in text:
-        return text
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
 def open_worktree(directory: Path | str | None = None) -> WorkTree:

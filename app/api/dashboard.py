@@ -152,7 +152,9 @@ class Dashboard:
         headers = {"Cache-Control": caching}
         copies = {coding: self._files.get(path + suffix) for coding, suffix in _CODINGS.items()}
         offered = [
-            coding for coding, copy in copies.items() if copy is not None and _is_fresh(copy, file)
+            coding
+            for coding, copy in copies.items()
+            if copy is not None and _read_change(copy) >= _read_change(file)
         ]
         if offered:
             headers["Vary"] = "Accept-Encoding"
@@ -189,10 +191,3 @@ def _read_change(place: Path) -> int:
         return place.stat().st_mtime_ns
     except OSError:
         return 0
-
-
-def _is_fresh(copy: Path, file: Path) -> bool:
-    try:
-        return copy.stat().st_mtime >= file.stat().st_mtime
-    except OSError:
-        return False

@@ -48,6 +48,7 @@ class Target(Stack):
         self.names: dict[str, str] = {}
 
     def __enter__(self) -> Self:
+        self.directory.mkdir(parents=True, exist_ok=True)
         self.prepare()
         self.start_server()
         self._make_attempt()

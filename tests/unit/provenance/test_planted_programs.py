@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -177,7 +178,9 @@ def _detach(tree: Path) -> Path:
     "make",
     [_link, _split, _clone_shallowly, _hash_by_sha256, _convert_line_ends, _exclude, _detach],
 )
-def test_work_trees_of_every_kind_are_read_as_git_reads_them(tree: Path, make) -> None:  # type: ignore[no-untyped-def]
+def test_work_trees_of_every_kind_are_read_as_git_reads_them(
+    tree: Path, make: Callable[[Path], Path]
+) -> None:
     (tree / "second.py").write_text("a = 1\n")
     git("add", "second.py")
     git("commit", "-q", "-m", "second")

@@ -11,7 +11,7 @@ import pytest
 
 from palestra.provenance import capture, prepare_output_dir
 from palestra.redaction import REDACTED, redact, redact_arguments
-from palestra.worktree import is_secret_name
+from palestra.secret_names import is_secret_name
 from tests.support.secret_samples import make_assignments, make_private_keys, make_tokens
 from tests.support.work_trees import git
 
