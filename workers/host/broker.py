@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from queue import Empty
 from typing import Any, Final
+from urllib.parse import urlsplit, urlunsplit
 
 import kombu.transport
 from kombu.transport import redis, virtual
@@ -48,6 +49,8 @@ SETTINGS: Final[dict[str, object]] = {
     "broker_connection_retry": True,
     "broker_connection_retry_on_startup": True,
     "broker_connection_max_retries": None,
+    # The same for a broker that answers with an error: read-only, out of memory, loading, refusing.
+    "broker_channel_error_retry": True,
     "broker_connection_timeout": 5.0,
     "broker_transport_options": {
         "visibility_timeout": 3_600,
@@ -56,6 +59,7 @@ SETTINGS: Final[dict[str, object]] = {
         "socket_keepalive": True,
         "health_check_interval": 25,
     },
+    "worker_consumer": "workers.host.consumer:PatientConsumer",
     "worker_hijack_root_logger": False,
     "worker_redirect_stdouts": False,
     "timezone": "UTC",
@@ -124,6 +128,24 @@ def kombu_url(url: str) -> str:
         ),
         url,
     )
+
+
+def choose_broker(option: str | None, answer: str) -> str:
+    """Returns the address of the broker.
+
+    Args:
+        option: The address of the command line. Without a password it gets the user and password
+            of the server's answer.
+        answer: The address that the server told.
+    """
+    if option is None:
+        return answer
+    location = urlsplit(option)
+    user, at, _ = urlsplit(answer).netloc.rpartition("@")
+    if location.password is not None or not location.netloc or not at:
+        return option
+    host = location.netloc.rpartition("@")[2]
+    return urlunsplit(location._replace(netloc=f"{user}@{host}"))
 
 
 def mask_password(url: str) -> str:
