@@ -22,6 +22,7 @@ from app.services.artifacts.blob_store import BlobStore
 from app.services.events.hub import EventHub
 from app.services.storage import Storage
 from app.services.telemetry.group_commit import Intake
+from app.services.workers.broker_users import BrokerUsers
 from app.settings import Settings
 
 _log = structlog.get_logger("palestra.server")
@@ -53,6 +54,7 @@ async def start(state: State, stack: AsyncExitStack) -> None:
     intake = Intake(database)
     state.database, state.bus, state.hub, state.intake = database, bus, hub, intake
     state.store = BlobStore(settings.artifact_dir, settings.reserve_mib * 2**20)
+    state.broker_users = BrokerUsers(settings)
     state.storage = Storage(database, state.store, settings.sqlite_path)
     group = await stack.enter_async_context(_Background())
     for work in (
@@ -63,10 +65,11 @@ async def start(state: State, stack: AsyncExitStack) -> None:
         state.touches.run(database),
         state.refusals.run(database),
         uptime.count_periodically(database),
+        state.broker_users.run(database, bus),
     ):
         group.start(work)
     if settings.daemons:
-        group.start(_keep_daemons(database, settings, bus))
+        group.start(_keep_daemons(database, settings, bus, state.broker_users))
     stack.callback(hub.close)
 
 
@@ -98,11 +101,13 @@ def _log_failure(task: asyncio.Task[None]) -> None:
         _log.error("server.part_failed", exc_info=task.exception())
 
 
-async def _keep_daemons(database: Database, settings: Settings, bus: Bus) -> None:
+async def _keep_daemons(
+    database: Database, settings: Settings, bus: Bus, broker_users: BrokerUsers
+) -> None:
     """Runs the daemons and restarts them when they fail, since their state is in the database."""
     while True:
         try:
-            await daemons.run(database, settings, bus)
+            await daemons.run(database, settings, bus, broker_users)
         # The server goes on after a failure of the daemons, so they are restarted.
         except Exception as error:  # noqa: BLE001
             _log.error("daemons.failed", exc_info=error)

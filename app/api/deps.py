@@ -11,6 +11,7 @@ from app.db.engine import Database, Session
 from app.services.access import principals
 from app.services.artifacts.blob_store import BlobStore
 from app.services.audit import audit_log
+from app.services.workers.broker_users import BrokerUsers
 from app.settings import Settings
 
 
@@ -24,6 +25,12 @@ def get_database(request: Request) -> Database:
     """Returns the database of the process."""
     found: Database = request.app.state.database
     return found
+
+
+def get_broker_users(request: Request) -> BrokerUsers:
+    """Returns the users of the broker, as this process knows them."""
+    users: BrokerUsers = request.app.state.broker_users
+    return users
 
 
 def store(request: Request) -> BlobStore:

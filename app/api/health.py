@@ -8,10 +8,11 @@ from typing import Final, Literal
 
 from fastapi import APIRouter, Request
 
-from app.api.deps import get_database
+from app.api.deps import get_broker_users, get_database
 from app.api.errors import HttpProblemError
 from app.domain.errors import STORAGE_RETRY_SECONDS
 from app.services.queue.dispatcher_lease import Place, find_dispatcher
+from app.services.workers.broker_users import WorkerBrokerUsers
 from palestra.contract.views import View
 
 router = APIRouter(tags=["health"])
@@ -33,6 +34,10 @@ class Readiness(Health):
     """Where jobs are assigned to workers: in this process, in another one, or nowhere.
 
     A server that stopped is replaced by another one within some seconds.
+    """
+    worker_broker_users: WorkerBrokerUsers
+    """Whether each worker has a user of the broker with its own queue only, or all share one since
+    the broker does not let the server make users; unknown until the broker first answered.
     """
 
 
@@ -105,4 +110,4 @@ async def _check(request: Request) -> Readiness:
         raise HttpProblemError(
             503, "storage_full", full, headers={"Retry-After": str(STORAGE_RETRY_SECONDS)}
         )
-    return Readiness(dispatcher=place)
+    return Readiness(dispatcher=place, worker_broker_users=get_broker_users(request).kind)

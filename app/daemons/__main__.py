@@ -20,6 +20,7 @@ from app.db.engine import Database
 from app.db.startup_check import DatabaseStartError, check_database
 from app.logging import configure_logging
 from app.private_files import make_files_private
+from app.services.workers.broker_users import BrokerUsers
 from app.settings import Settings, SettingsError, load_settings
 
 _log = structlog.get_logger("palestra.daemons")
@@ -52,8 +53,11 @@ async def _serve(settings: Settings) -> None:
     database = Database(settings.database)
     bus = make_bus(settings)
     database.listeners.append(partial(publish_all, bus))
-    delivery = asyncio.create_task(bus.run())
-    work = asyncio.create_task(run(database, settings, bus))
+    broker_users = BrokerUsers(settings)
+    background = {
+        asyncio.create_task(part) for part in (bus.run(), broker_users.run(database, bus))
+    }
+    work = asyncio.create_task(run(database, settings, bus, broker_users))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, work.cancel)
@@ -62,8 +66,9 @@ async def _serve(settings: Settings) -> None:
         with contextlib.suppress(asyncio.CancelledError):
             await work
     finally:
-        delivery.cancel()
-        await asyncio.wait([delivery])
+        for task in background:
+            task.cancel()
+        await asyncio.wait(background)
         await database.dispose()
 
 

@@ -11,11 +11,13 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import structlog
 from celery import Celery
-from kombu.exceptions import OperationalError
+from kombu.exceptions import KombuError
+from redis import Redis
+from redis.exceptions import RedisError, ResponseError
 
 from app.bus import Bus
 from app.db.engine import QUEUE, Database, Session
@@ -23,6 +25,7 @@ from app.services.jobs import dispatch_plan
 from app.services.jobs.dispatch_plan import AssignedJob
 from app.services.queue.dispatcher_lease import DispatcherLease, LeaseLostError
 from app.services.queue.equipped_workers import EquippedWorkers
+from app.services.workers.broker_users import BrokerUsers
 from palestra.contract.names import DISPATCH_TASK
 from palestra.contract.work_order import DispatchMessage
 
@@ -39,10 +42,21 @@ What changes meanwhile is decided together, so that a busy queue does not take a
 _LONGEST_REST: Final = 0.25
 _RELEASE_SECONDS: Final = 2.0
 _SOCKET_SECONDS: Final = 5.0
+_SOCKET_OPTIONS: Final[dict[str, Any]] = {
+    "socket_timeout": _SOCKET_SECONDS,
+    "socket_connect_timeout": _SOCKET_SECONDS,
+}
+_PRIORITY_SUFFIXES: Final = ("", "\x06\x163", "\x06\x166", "\x06\x169")
+"""What kombu appends to a queue's name for the keys of its priorities."""
+_FAILURES: Final = (KombuError, RedisError, OSError)
 
 
 class DispatchError(Exception):
     """The broker could not be reached."""
+
+
+class MessageRefusedError(Exception):
+    """The broker refused the dispatch message of a job."""
 
 
 class DispatchQueue(Protocol):
@@ -53,6 +67,7 @@ class DispatchQueue(Protocol):
 
         Raises:
             DispatchError: If the broker cannot be reached.
+            MessageRefusedError: If the broker refuses the message; other jobs may be sent.
         """
 
 
@@ -60,6 +75,7 @@ class CeleryDispatchQueue:
     """Sends dispatch messages as Celery messages: JSON, no result, no retry, no expiry."""
 
     def __init__(self, broker_url: str) -> None:
+        self._url = broker_url
         self._celery: Final = Celery("palestra", broker=broker_url, set_as_current=False)
         self._celery.conf.update(
             task_serializer="json",
@@ -70,8 +86,7 @@ class CeleryDispatchQueue:
             broker_connection_retry=False,
             broker_connection_timeout=_SOCKET_SECONDS,
             broker_transport_options={
-                "socket_timeout": _SOCKET_SECONDS,
-                "socket_connect_timeout": _SOCKET_SECONDS,
+                **_SOCKET_OPTIONS,
                 "socket_keepalive": True,
                 "health_check_interval": 25,
                 "max_retries": 0,
@@ -81,22 +96,45 @@ class CeleryDispatchQueue:
     def send(self, job: AssignedJob) -> None:
         """Sends the dispatch message of a job.
 
+        A key of the queue that holds something else than a list is deleted before.
+
         Raises:
             DispatchError: If the broker cannot be reached.
+            MessageRefusedError: If the broker refuses the message.
         """
+        try:
+            try:
+                self._send(job)
+            except _FAILURES as error:
+                if "WRONGTYPE" not in str(error):
+                    raise
+                self._delete_keys_of_wrong_type(job.queue)
+                self._send(job)
+        except _FAILURES as error:
+            if isinstance(error, ResponseError) or isinstance(error.__cause__, ResponseError):
+                raise MessageRefusedError(str(error)) from error
+            raise DispatchError(type(error).__name__) from error
+
+    def _send(self, job: AssignedJob) -> None:
         message = DispatchMessage(
             job_id=job.job_id, expected_attempt=job.expected_attempt, slots=job.slots
         )
-        try:
-            self._celery.send_task(
-                DISPATCH_TASK,
-                kwargs=message.model_dump(mode="json"),
-                queue=job.queue,
-                ignore_result=True,
-                retry=False,
-            )
-        except (OperationalError, OSError) as error:
-            raise DispatchError(type(error).__name__) from error
+        self._celery.send_task(
+            DISPATCH_TASK,
+            kwargs=message.model_dump(mode="json"),
+            queue=job.queue,
+            ignore_result=True,
+            retry=False,
+        )
+
+    def _delete_keys_of_wrong_type(self, queue: str) -> None:
+        types = {f"{queue}{suffix}": "list" for suffix in _PRIORITY_SUFFIXES}
+        types |= {f"_kombu.{kind}.{queue}": "set" for kind in ("binding", "binding_permanent")}
+        with Redis.from_url(self._url, decode_responses=True, **_SOCKET_OPTIONS) as broker:
+            for key, expected in types.items():
+                if (present := broker.type(key)) not in {expected, "none"}:
+                    broker.delete(key)
+                    _log.warning("dispatcher.key_replaced", key=key, type=present)
 
     def close(self) -> None:
         """Closes the connections."""
@@ -110,6 +148,7 @@ class Dispatcher:
         database: Database of the jobs.
         queue: Sends the dispatch messages.
         assignment_seconds: An assignment that no worker claimed expires after this.
+        broker_users: Makes the workers' users of the broker, before messages are sent to them.
         lease: The lease without which nothing is written; by default that of this process.
         poll_seconds: Longest time between two looks at the queue that no notification caused.
     """
@@ -120,10 +159,12 @@ class Dispatcher:
         queue: DispatchQueue,
         *,
         assignment_seconds: float,
+        broker_users: BrokerUsers | None = None,
         lease: DispatcherLease | None = None,
         poll_seconds: float = POLL_SECONDS,
     ) -> None:
         self._database = database
+        self._broker_users = broker_users
         self._queue = queue
         self._assignment_seconds = assignment_seconds
         self._poll_seconds = poll_seconds
@@ -171,15 +212,31 @@ class Dispatcher:
             return 0
         async with self._write() as session:
             assigned = await dispatch_plan.assign(session, decisions, self._assignment_seconds)
-        sent = 0
-        try:
-            for job in assigned:
-                await asyncio.to_thread(self._queue.send, job)
-                sent += 1
-        finally:
-            await self._end_unsent(assigned[sent:])
+        sent = await self._send(assigned)
         if sent:
-            _log.info("dispatcher.sent", jobs=[job.job_id for job in assigned])
+            _log.info("dispatcher.sent", jobs=sent)
+        return len(sent)
+
+    async def _send(self, assigned: Sequence[AssignedJob]) -> list[str]:
+        """Sends messages, ends the assignments of the others; returns the IDs of sent jobs."""
+        sent: list[str] = []
+        try:
+            if self._broker_users is not None:
+                await self._broker_users.update(self._database)
+            for job in assigned:
+                try:
+                    await asyncio.to_thread(self._queue.send, job)
+                except MessageRefusedError as error:
+                    _log.warning(
+                        "dispatcher.message_refused",
+                        job=job.job_id,
+                        queue=job.queue,
+                        reason=str(error),
+                    )
+                else:
+                    sent.append(job.job_id)
+        finally:
+            await self._end_unsent([job for job in assigned if job.job_id not in sent])
         return sent
 
     async def _take_over(self) -> None:
@@ -192,7 +249,8 @@ class Dispatcher:
         async with self._database.read() as session:
             assigned = await dispatch_plan.list_unclaimed(session)
         for job in assigned:
-            await asyncio.to_thread(self._queue.send, job)
+            with contextlib.suppress(MessageRefusedError):
+                await asyncio.to_thread(self._queue.send, job)
         self._known_epoch = self.lease.epoch
 
     @asynccontextmanager

@@ -15,10 +15,11 @@ from app.daemons.start_estimator import StartEstimator
 from app.daemons.summariser import Summariser
 from app.db.engine import Database
 from app.services.artifacts.blob_store import BlobStore
+from app.services.workers.broker_users import BrokerUsers
 from app.settings import Settings
 
 
-async def run(database: Database, settings: Settings, bus: Bus) -> None:
+async def run(database: Database, settings: Settings, bus: Bus, broker_users: BrokerUsers) -> None:
     """Runs all daemons until it is cancelled.
 
     Several such processes may run at the same time. One of the dispatchers holds the lease and
@@ -28,9 +29,15 @@ async def run(database: Database, settings: Settings, bus: Bus) -> None:
         database: The database, whose listeners publish commits to the bus.
         settings: The settings of the process.
         bus: Tells of commits; its caller runs it.
+        broker_users: Users of the broker; its caller runs it.
     """
     queue = CeleryDispatchQueue(settings.broker_url.get_secret_value())
-    dispatcher = Dispatcher(database, queue, assignment_seconds=settings.assignment_seconds)
+    dispatcher = Dispatcher(
+        database,
+        queue,
+        assignment_seconds=settings.assignment_seconds,
+        broker_users=broker_users,
+    )
     reaper = Reaper(database, reclaim_seconds=settings.reclaim_seconds)
     store = BlobStore(settings.artifact_dir, settings.reserve_mib * 2**20)
     compactor = Compactor(

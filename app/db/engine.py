@@ -35,6 +35,8 @@ Topic = str
 OnCommit = Callable[[frozenset[Topic]], None]
 
 QUEUE: Final[Topic] = "queue"
+BROKER_USERS: Final[Topic] = "broker_users"
+"""Workers registered, or were forgotten."""
 """A job became ready, or a slot became free."""
 EVENTS: Final[Topic] = "events"
 """Rows were appended to the event log."""

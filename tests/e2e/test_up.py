@@ -53,7 +53,7 @@ def _check_secrets(up: UpProcess) -> None:
     """Checks that secrets are in private files alone."""
     state = up.data.read_state()
     secrets = [file.read_text().strip() for file in (up.data.user_token, up.data.worker_token)]
-    secrets += [state[f"{user}_broker_password"] for user in ("server", "worker")]
+    secrets.append(state["server_broker_password"])
     commands = subprocess.run(
         ["ps", "-eo", "args"], capture_output=True, text=True, check=True
     ).stdout

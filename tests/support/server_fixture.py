@@ -21,6 +21,7 @@ from app.services.experiments import experiments
 from app.services.jobs import job_creation, jobs, retries
 from app.services.runs import runs
 from app.services.workers import heartbeats, workers
+from app.services.workers.broker_users import BrokerUsers
 from app.settings import Settings
 from palestra.contract.job_options import JobRequest, RetryRequest, Submission
 from palestra.contract.names import Schedule, Scope, new_id
@@ -171,6 +172,8 @@ class World:
     settings: Settings = field(default_factory=Settings)
     own: dict[str, Principal] = field(default_factory=dict)
     """Workers as authenticated callers, by worker ID."""
+    broker_users: BrokerUsers = field(default_factory=lambda: BrokerUsers(Settings()))
+    """Grants workers access to the broker, which does not run unless a test starts one."""
 
     async def submit(
         self, document: dict[str, Any] | None = None, *, by: Principal | None = None, **options: Any
@@ -243,7 +246,9 @@ class World:
             (own for own in self.own.values() if own.user == f"worker {body.name}"), self.machine
         )
         async with self.database.write() as session:
-            answer = await workers.register(session, by or known, body, self.settings)
+            answer = await workers.register(
+                session, by or known, body, self.settings, self.broker_users
+            )
         if answer.secret is not None:
             async with self.database.read() as session:
                 own = await principals.find_by_token(session, answer.secret)

@@ -23,7 +23,13 @@ from celery.worker import state as celery_state
 from kombu.entity import Queue
 
 from palestra.contract.registration import RegistrationAnswer
-from workers.host.broker import SETTINGS, install_transport, kombu_url, mask_password
+from workers.host.broker import (
+    SETTINGS,
+    choose_broker,
+    install_transport,
+    kombu_url,
+    mask_password,
+)
 from workers.host.dispatch_task import DispatchTask, DispatchTaskSettings
 from workers.host.options import UsageError, WorkerOptions, parse_options
 from workers.host.registration import WorkerHost, list_local_attempts
@@ -134,7 +140,7 @@ class _Worker:
                 gpus=tuple(gpu.index for gpu in options.gpus),
             )
         )
-        broker = options.broker or answer.broker_url
+        broker = choose_broker(options.broker, answer.broker_url)
         app = make_app(broker, answer.queue, task)
         signals.worker_ready.connect(_ignore_hang_up, weak=False)
         for unusable in (signals.task_unknown, signals.task_rejected):

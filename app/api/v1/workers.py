@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Request
 
 from app.api.answer_route import AnswerRoute, read_contract_version
 from app.api.auth import Enroller, PoolManager, Reader, WorkerCaller
-from app.api.deps import ReadSession, SettingsDep, WriteSession
+from app.api.deps import ReadSession, SettingsDep, WriteSession, get_broker_users
 from app.api.strict_body import declare_json_body
 from app.services import offers
 from app.services.workers import heartbeats, workers
@@ -40,7 +40,14 @@ async def register_worker(
     A worker that is registered again authenticates with its own secret.
     """
     version = read_contract_version(request)
-    return await workers.register(session, principal, body, settings, contract_version=version)
+    return await workers.register(
+        session,
+        principal,
+        body,
+        settings,
+        get_broker_users(request),
+        contract_version=version,
+    )
 
 
 @router.post("/workers/{worker_id}:heartbeat", responses={409: {}})

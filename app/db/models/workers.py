@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, Index, String, UniqueConstraint, false
+from sqlalchemy import BigInteger, Index, String, false, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.models.base import Base, Created
@@ -17,7 +17,13 @@ class WorkerRow(Base):
 
     __tablename__ = "workers"
     __table_args__ = (
-        UniqueConstraint("name"),
+        Index(
+            None,
+            "name",
+            unique=True,
+            postgresql_where=text("replaced_at IS NULL"),
+            sqlite_where=text("replaced_at IS NULL"),
+        ),
         Index(None, "pool"),
         Index(None, "secret_hash", unique=True),
         Index(None, "next_secret_hash", unique=True),
@@ -28,9 +34,14 @@ class WorkerRow(Base):
     former_name: Mapped[str | None] = mapped_column(String(64))
     """Its name before names were unique in the server, with which it may still register."""
     pool: Mapped[str] = mapped_column(String(64))
-    """Name of its pool; empty once that was deleted, until the worker enrols again."""
+    """Name of its pool; empty once that was deleted or the worker was replaced."""
     queue: Mapped[str] = mapped_column(String(160), default="", server_default="")
     """The Celery queue that it was told to listen to at its latest registration."""
+    broker_password_hash: Mapped[str | None] = mapped_column(String(64))
+    """SHA-256 of the password of its user of the broker, whose name is its ID.
+
+    `None` if it has no user of its own, and once it was forgotten.
+    """
     host: Mapped[str] = mapped_column(String(64))
     boot_id: Mapped[str] = mapped_column(String(64))
     pid: Mapped[int] = mapped_column(BigInteger)
@@ -63,6 +74,11 @@ class WorkerRow(Base):
     """ID of the user who made the token that enrolled it. Information only: that user may be gone.
     """
     registered_at: Mapped[Created]
+    replaced_at: Mapped[datetime | None]
+    """When another worker enrolled under its name, after it was forgotten.
+
+    It is not listed any more; its attempts remain.
+    """
     last_heartbeat_at: Mapped[Created]
     clock_skew_seconds: Mapped[float | None]
     """Seconds by which its clock was ahead of the database's at the latest heartbeat."""

@@ -181,7 +181,13 @@ async def delete_pool(session: Session, pool: PoolRow) -> None:
     await session.execute(
         update(WorkerRow)
         .where(WorkerRow.pool == pool.name)
-        .values(pool="", secret_hash=None, next_secret_hash=None, rotation_nonce=None)
+        .values(
+            pool="",
+            secret_hash=None,
+            next_secret_hash=None,
+            rotation_nonce=None,
+            broker_password_hash=None,
+        )
         .execution_options(synchronize_session=False)
     )
     await session.execute(

@@ -1,6 +1,7 @@
 """Rows of workers."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Any, Final
@@ -19,6 +20,20 @@ _OF_REGISTRATION: Final = ("catalogue", "packages", "hardware", "gpus")
 _MOST_KEPT: Final = 1_000
 _registered: Final[dict[str, tuple[datetime, tuple[Any, ...]]]] = {}
 """Those columns by worker ID, with the time of the registration that wrote them."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerQueue:
+    """The Celery queue of a worker.
+
+    Attributes:
+        name: Name of the queue, which is its key in the broker.
+        password_hash: SHA-256 of the password of the worker's user of the broker; `None` without
+            such a user.
+    """
+
+    name: str
+    password_hash: str | None
 
 
 async def add(session: Session, row: dict[str, Any]) -> bool:
@@ -41,18 +56,34 @@ async def register_again(session: Session, worker: WorkerRow, row: dict[str, Any
     await session.refresh(worker)
 
 
-async def lock_by_name(session: Session, name: str) -> WorkerRow:
-    """Returns the worker of that name, locked until the transaction ends."""
+async def lock_by_name(session: Session, name: str) -> WorkerRow | None:
+    """Returns the worker of that name, locked until the transaction ends.
+
+    `None` if it was replaced while this transaction waited for it.
+    """
     query = (
-        select(WorkerRow).where(WorkerRow.name == name).execution_options(populate_existing=True)
+        select(WorkerRow)
+        .where(WorkerRow.name == name, WorkerRow.replaced_at.is_(None))
+        .execution_options(populate_existing=True)
     )
-    return (await session.scalars(query.with_for_update())).one()
+    return (await session.scalars(query.with_for_update())).one_or_none()
 
 
 async def forget_secret(session: Session, worker: WorkerRow) -> None:
-    """Revokes a worker's secret, and a pending new secret."""
+    """Revokes a worker's secret, a pending new secret, and its password of the broker."""
     worker.secret_hash = worker.next_secret_hash = worker.rotation_nonce = None
+    worker.broker_password_hash = None
     await session.flush()
+
+
+async def replace(session: Session, worker: WorkerRow) -> None:
+    """Frees the name of a forgotten worker, and excludes the worker from pools and lists."""
+    await session.execute(
+        update(WorkerRow)
+        .where(WorkerRow.id == worker.id)
+        .values(replaced_at=db_now(), pool="")
+        .execution_options(synchronize_session=False)
+    )
 
 
 async def ask_for_rotation(session: Session, worker: WorkerRow, nonce: str) -> None:
@@ -142,10 +173,19 @@ async def set_draining(session: Session, worker: WorkerRow, *, draining: bool) -
     await session.flush()
 
 
-async def set_queue(session: Session, worker: WorkerRow, queue: str) -> None:
+async def set_queue(session: Session, worker: WorkerRow, queue: WorkerQueue) -> None:
     """Stores the Celery queue that a worker has to listen to."""
-    worker.queue = queue
+    worker.queue, worker.broker_password_hash = queue.name, queue.password_hash
     await session.flush()
+
+
+async def list_queues(session: Session) -> dict[str, WorkerQueue]:
+    """Returns the queues of all workers by worker ID, those of forgotten workers included."""
+    query = select(WorkerRow.id, WorkerRow.queue, WorkerRow.broker_password_hash)
+    return {
+        worker_id: WorkerQueue(name, password_hash)
+        for worker_id, name, password_hash in await session.execute(query)
+    }
 
 
 async def measure_silence(session: Session, worker_ids: Collection[str]) -> dict[str, float]:
@@ -161,7 +201,11 @@ async def measure_silence(session: Session, worker_ids: Collection[str]) -> dict
 
 async def list_for_pools(session: Session, pools: Collection[str] | None) -> Sequence[WorkerRow]:
     """Returns the workers of the given pools, or all workers, by name."""
-    query = select(WorkerRow).order_by(WorkerRow.name, WorkerRow.id)
+    query = (
+        select(WorkerRow)
+        .where(WorkerRow.replaced_at.is_(None))
+        .order_by(WorkerRow.name, WorkerRow.id)
+    )
     if pools is not None:
         query = query.where(WorkerRow.pool.in_(pools))
     return (await session.scalars(query.execution_options(populate_existing=True))).all()
@@ -179,7 +223,7 @@ async def move(session: Session, name: str, pool: str) -> None:
     """Moves a worker to another pool; it takes jobs of that pool once it registers again."""
     await session.execute(
         update(WorkerRow)
-        .where(WorkerRow.name == name)
+        .where(WorkerRow.name == name, WorkerRow.replaced_at.is_(None))
         .values(pool=pool)
         .execution_options(synchronize_session=False)
     )

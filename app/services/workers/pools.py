@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from app.db.engine import ACCESS, QUEUE, Session, announce
+from app.db.engine import ACCESS, BROKER_USERS, QUEUE, Session, announce
 from app.db.models.pools import PoolRow, ProjectPoolRow
 from app.db.models.projects import ProjectRow
 from app.db.repositories import job_queue
@@ -179,6 +179,7 @@ async def delete(session: Session, principal: Principal, name: str) -> None:
     _record(session, principal, "pool.delete", pool)
     _announce(session, pool, is_deleted=True)
     await rows.delete_pool(session, pool)
+    announce(session, BROKER_USERS)
 
 
 async def admit(

@@ -4,11 +4,12 @@ import secrets
 from collections.abc import Mapping
 from typing import Any, Final
 
-from app.db.engine import QUEUE, Session, announce
+from app.db.engine import BROKER_USERS, QUEUE, Session, announce
 from app.db.models.workers import WorkerRow
 from app.db.repositories import attempts as attempt_rows
 from app.db.repositories import pools as pool_rows
 from app.db.repositories import workers as rows
+from app.db.repositories.workers import WorkerQueue
 from app.domain.errors import ConflictError, InvalidError, NotFoundError
 from app.domain.principal import Principal
 from app.domain.secrets import derive_secret, generate_secret, hash_secret
@@ -20,6 +21,7 @@ from app.services.attempts import endings
 from app.services.audit import audit_log
 from app.services.events import event_log
 from app.services.views.workers import EVERYBODY, SlotReader, build_worker_views
+from app.services.workers.broker_users import BrokerUsers
 from app.settings import Settings
 from palestra.contract.answers import CONTRACT_VERSION
 from palestra.contract.names import new_id, worker_queue
@@ -40,6 +42,7 @@ async def register(
     principal: Principal,
     body: Registration,
     settings: Settings,
+    broker_users: BrokerUsers,
     *,
     contract_version: int = CONTRACT_VERSION,
 ) -> RegistrationAnswer:
@@ -56,6 +59,7 @@ async def register(
         principal: An enrolment token, or the worker.
         body: The registration.
         settings: The settings.
+        broker_users: Grants the worker access to its queue.
         contract_version: Version of the answers that the worker knows.
 
     Raises:
@@ -83,15 +87,17 @@ async def register(
         "worker.register",
         {"host": body.host, "pool": worker.pool, "version": body.version},
     )
-    await rows.set_queue(session, worker, worker_queue(worker.pool, worker.id))
+    access = broker_users.grant(worker.id)
+    queue = WorkerQueue(worker_queue(worker.pool, worker.id), access.password_hash)
+    await rows.set_queue(session, worker, queue)
     announce(session, QUEUE)
+    announce(session, BROKER_USERS)
     await append_worker_event(session, worker)
-    broker = settings.worker_broker_url or settings.broker_url
     return RegistrationAnswer(
         worker_id=worker.id,
         secret=secret,
-        broker_url=broker.get_secret_value(),
-        queue=worker.queue,
+        broker_url=access.url,
+        queue=queue.name,
         heartbeat_seconds=settings.heartbeat_seconds,
         work_order_versions=WORK_ORDER_VERSIONS,
     )
@@ -104,7 +110,10 @@ async def _enrol(
     row: dict[str, object],
     settings: Settings,
 ) -> tuple[WorkerRow, str]:
-    """Creates a worker with its secret; an offline worker of the same name is enrolled again."""
+    """Creates a worker with its secret.
+
+    An offline worker of the same name is enrolled again; a forgotten one gives its name away.
+    """
     label = f"{body.name} {body.enrolment}"
     secret = (
         generate_secret("plw")
@@ -113,15 +122,29 @@ async def _enrol(
     )
     row |= {"pool": await _find_pool(session, principal, body), "secret_hash": hash_secret(secret)}
     row["created_by"] = await _enrolled_by(session, principal)
-    is_new = await rows.add(session, row)
-    worker = await rows.lock_by_name(session, body.name)
+    worker, is_new = await _add(session, row, body.name)
     if not is_new:
-        if worker.secret_hash not in {None, row["secret_hash"]} and not await _is_dead(
+        if worker.secret_hash != row["secret_hash"] and not await _is_dead(
             session, worker, settings
         ):
             raise ConflictError("worker_name_taken", _name_taken(settings), pointer="/name")
         await rows.register_again(session, worker, row | _NO_ROTATION | {"former_name": None})
     return worker, secret
+
+
+async def _add(session: Session, row: dict[str, object], name: str) -> tuple[WorkerRow, bool]:
+    """Returns the worker of a name, locked, and whether it was added; replaces a forgotten one.
+
+    The machine of a forgotten worker knows the former ID, after which its queue is named.
+    """
+    while True:
+        is_new = await rows.add(session, row)
+        worker = await rows.lock_by_name(session, name)
+        if worker is None:
+            continue
+        if worker.secret_hash is not None:
+            return worker, is_new
+        await rows.replace(session, worker)
 
 
 async def _find_pool(session: Session, principal: Principal, body: Registration) -> str:
@@ -266,6 +289,7 @@ async def forget(session: Session, principal: Principal, worker_id: str) -> Work
     rights.require_pool_management(principal)
     worker = await _find(session, principal, worker_id)
     await rows.forget_secret(session, worker)
+    announce(session, BROKER_USERS)
     _record(session, principal, worker, "worker.forget")
     await append_worker_event(session, worker)
     return await _view(session, principal, worker)

@@ -9161,6 +9161,13 @@ export interface components {
              * @constant
              */
             status: "ok";
+            /**
+             * Worker Broker Users
+             * @description Whether each worker has a user of the broker with its own queue only, or all share one since
+             *     the broker does not let the server make users; unknown until the broker first answered.
+             * @enum {string}
+             */
+            worker_broker_users: "separate" | "shared" | "unknown";
         };
         /**
          * RecurrentPpoParameters

@@ -8,7 +8,6 @@ import platform
 import secrets
 import shutil
 import socket
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -20,15 +19,15 @@ from palestra.cli.output import CommandError
 _MACHINES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
-def build_broker_program(data: DataDir, port: int, passwords: Mapping[str, str]) -> Program:
-    """Returns the program that runs Valkey on a loopback port, with a user for each role.
+def build_broker_program(data: DataDir, port: int, password: str) -> Program:
+    """Returns the program that runs Valkey on a loopback port, with the server's user.
 
     Valkey saves the queue each second.
 
     Args:
         data: The data directory.
         port: Port to listen on.
-        passwords: Password of each user.
+        password: Password of the server's user.
     """
     settings = {
         "bind": "127.0.0.1",
@@ -45,14 +44,14 @@ def build_broker_program(data: DataDir, port: int, passwords: Mapping[str, str])
         "databases": "1",
     }
     path = data.valkey / "valkey.conf"
-    lines = [f"{key} {value}" for key, value in settings.items()] + build_user_lines(passwords)
+    lines = [f"{key} {value}" for key, value in settings.items()] + build_user_lines(password)
     write_private(path, "".join(f"{line}\n" for line in lines))
     return Program("valkey", [str(find_binary()), str(path.resolve())], grace=10)
 
 
-def build_broker_url(port: int, user: str, password: str) -> str:
-    """Returns the broker's address in the form of Celery."""
-    return f"redis://{user}:{password}@127.0.0.1:{port}/0"
+def build_broker_url(port: int, password: str) -> str:
+    """Returns the server's address of the broker in the form of Celery."""
+    return f"redis://server:{password}@127.0.0.1:{port}/0"
 
 
 def generate_password() -> str:

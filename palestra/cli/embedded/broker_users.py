@@ -1,49 +1,38 @@
-"""Broker users: one for the server and one for workers; the default user is disabled.
+"""The server's user of the broker; the default user is disabled.
 
-The lists of commands are those that Celery, kombu 5.7 and redis-py send; a test runs them under
-these rules and checks that none is denied.
+The server makes a user for each worker (`app.services.workers.broker_users`). The commands are
+those that the server, Celery, kombu 5.7 and redis-py send; a test runs them under these rules and
+checks that none is denied.
 """
 
-from collections.abc import Mapping
 from hashlib import sha256
 from typing import Final
 
 QUEUES: Final = "palestra.pool."
 """Prefix of the queues' keys (`palestra.contract.names.worker_queue`)."""
 
-_CONNECT: Final = ("+ping", "+hello", "+client|setinfo")
 _BINDINGS: Final = (f"~_kombu.binding.{QUEUES}*", f"~_kombu.binding_permanent.{QUEUES}*")
 
-RULES: Final[Mapping[str, str]] = {
-    # Sends dispatch messages, and carries the live fan-out between server processes.
-    "server": " ".join(
-        (
-            f"~{QUEUES}*",
-            *_BINDINGS,
-            "&palestra.*",
-            *_CONNECT,
-            *("+lpush", "+llen", "+sadd", "+multi", "+exec"),
-            *("+publish", "+subscribe"),
-        )
-    ),
-    # Takes dispatch messages from the queues; it can neither write to the queues nor run a
-    # script.
-    "worker": " ".join(
-        (f"~{QUEUES}*", *_BINDINGS, *_CONNECT, "+brpop", "+llen", "+sadd", "+multi", "+exec")
-    ),
-}
+SERVER_RULES: Final = " ".join(
+    (
+        f"~{QUEUES}*",
+        *_BINDINGS,
+        "&palestra.*",
+        *("+ping", "+hello", "+client|setinfo"),
+        # Dispatch messages. A key of a queue that does not hold a list is deleted.
+        *("+lpush", "+llen", "+sadd", "+multi", "+exec", "+type", "+del"),
+        # The live fan-out between server processes.
+        *("+publish", "+subscribe"),
+        # The workers' users.
+        *("+acl|list", "+acl|setuser", "+acl|deluser"),
+    )
+)
 
 
-def build_user_lines(passwords: Mapping[str, str]) -> list[str]:
-    """Returns the lines of Valkey's configuration that make the users.
+def build_user_lines(password: str) -> list[str]:
+    """Returns the lines of Valkey's configuration that make the server's user.
 
-    They hold hashes of the passwords.
-
-    Args:
-        passwords: Password of each user of `RULES`.
+    They hold a hash of the password.
     """
-    users = [
-        f"user {name} on #{sha256(passwords[name].encode()).hexdigest()} {rules}"
-        for name, rules in RULES.items()
-    ]
-    return ["user default off resetpass", *users]
+    digest = sha256(password.encode()).hexdigest()
+    return ["user default off resetpass", f"user server on #{digest} {SERVER_RULES}"]

@@ -17,7 +17,6 @@ from typing import Any, Final, NoReturn
 import httpx
 
 from palestra.cli.embedded import broker, ports
-from palestra.cli.embedded.broker_users import RULES
 from palestra.cli.embedded.child_processes import ChildFailedError, Children, Program, end_leftovers
 from palestra.cli.embedded.datadir import DataDir, write_private
 from palestra.cli.embedded.signals import stop_signals
@@ -97,29 +96,26 @@ class Instance:
         state = self.data.read_state()
         port = self._choose_port(state)
         self.url = f"http://127.0.0.1:{port}"
-        passwords = {
-            user: str(state.get(f"{user}_broker_password") or broker.generate_password())
-            for user in RULES
-        }
+        password = str(state.get("server_broker_password") or broker.generate_password())
         broker_port = ports.keep_or_free(state.get("broker_port"), avoid=port)
-        kept = {f"{user}_broker_password": password for user, password in passwords.items()}
         self.data.write_state(
-            {"url": self.url, "port": port, "broker_port": broker_port, **kept, "pid": os.getpid()}
+            {
+                "url": self.url,
+                "port": port,
+                "broker_port": broker_port,
+                "server_broker_password": password,
+                "pid": os.getpid(),
+            }
         )
         self._settings = {
             "PALESTRA_DATA_DIR": str(self.data.root),
             "PALESTRA_PORT": str(port),
-            "PALESTRA_BROKER_URL": broker.build_broker_url(
-                broker_port, "server", passwords["server"]
-            ),
-            "PALESTRA_WORKER_BROKER_URL": broker.build_broker_url(
-                broker_port, "worker", passwords["worker"]
-            ),
+            "PALESTRA_BROKER_URL": broker.build_broker_url(broker_port, password),
             "PYTHONUNBUFFERED": "1",
         }
-        self._children.start(broker.build_broker_program(self.data, broker_port, passwords))
+        self._children.start(broker.build_broker_program(self.data, broker_port, password))
         self._prepare()
-        self._wait(lambda: broker.ping(broker_port, passwords["server"]), _READY_SECONDS, "valkey")
+        self._wait(lambda: broker.ping(broker_port, password), _READY_SECONDS, "valkey")
         self._children.start(self._python("server", "app.main"))
         begun = datetime.now(UTC) - _CLOCK_TOLERANCE
         self._children.start(self._worker())

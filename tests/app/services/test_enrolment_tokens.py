@@ -79,7 +79,7 @@ async def test_a_worker_joins_the_pool_of_its_token(world: World) -> None:
     token = await authenticate_machine(world, (await make_token(world, "gpu")).secret)
     body = registration(name="w9", pool=None)
     async with world.database.write() as session:
-        answer = await workers.register(session, token, body, world.settings)
+        answer = await workers.register(session, token, body, world.settings, world.broker_users)
     assert answer.secret is not None
     assert (await read_worker(world, answer.worker_id)).pool == "gpu"
     assert answer.queue == f"palestra.pool.gpu.{answer.worker_id}"
@@ -91,7 +91,9 @@ async def test_another_pool_than_that_of_the_token_is_refused(world: World) -> N
     token = await authenticate_machine(world, (await make_token(world, "gpu")).secret)
     async with world.database.write() as session:
         with pytest.raises(InvalidError, match="--pool gpu") as refused:
-            await workers.register(session, token, registration(name="w9"), world.settings)
+            await workers.register(
+                session, token, registration(name="w9"), world.settings, world.broker_users
+            )
     assert (refused.value.code, refused.value.pointer) == ("other_pool", "/pool")
 
 
@@ -127,7 +129,9 @@ async def test_a_token_and_its_workers_outlive_who_made_it(world: World) -> None
         made = await enrolment_tokens.issue(session, "default", request, user_id=maker.id)
     token = await authenticate_machine(world, made.secret)
     async with world.database.write() as session:
-        answer = await workers.register(session, token, registration(name="w5"), world.settings)
+        answer = await workers.register(
+            session, token, registration(name="w5"), world.settings, world.broker_users
+        )
     assert (await read_worker(world, answer.worker_id)).created_by == maker.id
     async with world.database.write() as session:
         assert (await user_rows.count_owned(session, maker.id)) == dict.fromkeys(
@@ -151,12 +155,16 @@ async def test_a_users_token_of_the_scope_worker_is_listed_for_replacement(world
     legacy = await authenticate_machine(world, old_secret)
     async with world.database.write() as session:
         answer = await workers.register(
-            session, legacy, registration(name="w5", pool="gpu"), world.settings
+            session, legacy, registration(name="w5", pool="gpu"), world.settings, world.broker_users
         )
         assert answer.secret is not None
         with pytest.raises(InvalidError) as refused:
             await workers.register(
-                session, legacy, registration(name="w6", pool="lab"), world.settings
+                session,
+                legacy,
+                registration(name="w6", pool="lab"),
+                world.settings,
+                world.broker_users,
             )
         assert refused.value.code == "unknown_pool"
         await enrolment_tokens.revoke(session, world.admin, "gpu", old_id)
@@ -174,7 +182,9 @@ async def test_names_of_workers_are_unique_in_the_server(world: World) -> None:
     token = await authenticate_machine(world, (await make_token(world, "gpu")).secret)
     async with world.database.write() as session:
         with pytest.raises(ConflictError) as refused:
-            await workers.register(session, token, registration(pool="gpu"), world.settings)
+            await workers.register(
+                session, token, registration(pool="gpu"), world.settings, world.broker_users
+            )
     assert refused.value.code == "worker_name_taken"
 
 
@@ -229,6 +239,7 @@ async def test_a_worker_of_an_older_version_is_shown_as_unsupported(world: World
             world.own[worker.worker_id],
             registration(),
             world.settings,
+            world.broker_users,
             contract_version=1,
         )
     assert (await rotate(world, worker.worker_id)).secret_rotation == "unsupported"

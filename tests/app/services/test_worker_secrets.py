@@ -3,6 +3,8 @@
 A worker's name, heartbeats, claims and attempts are bound to its own secret.
 """
 
+import asyncio
+
 import pytest
 
 from app.db.models import WorkerRow
@@ -17,7 +19,7 @@ from tests.support.server_fixture import World, advance_clock
 
 both_databases = pytest.mark.both_databases(
     "A worker's name is inserted once and its row locked by statements of each database.",
-    of=("app.db.repositories.workers",),
+    of=("app.db.repositories.workers", "app.db.models.workers"),
 )
 
 NUMBER, OTHER = "1" * 64, "2" * 64
@@ -55,9 +57,10 @@ async def test_enrolment_gives_a_secret_once_and_keeps_its_hash(world: World) ->
 
 
 @both_databases
-async def test_a_repeated_enrolment_gets_the_same_answer(world: World) -> None:
+async def test_a_repeated_enrolment_gets_the_same_secret(world: World) -> None:
     first = await world.register(enrolment=NUMBER)
-    assert await world.register(by=world.machine, enrolment=NUMBER) == first
+    again = await world.register(by=world.machine, enrolment=NUMBER)
+    assert (again.worker_id, again.secret) == (first.worker_id, first.secret)
     assert await register_and_get_refusal(world, enrolment=OTHER) == "worker_name_taken"
     other = await world.register(by=world.machine, name="w2", enrolment=NUMBER)
     assert other.secret != first.secret
@@ -127,6 +130,23 @@ async def test_a_worker_cannot_register_under_another_name(world: World) -> None
     assert refused.value.code == "other_worker"
 
 
+@both_databases
+async def test_one_of_two_concurrent_workers_takes_the_name_of_a_forgotten_one(
+    world: World,
+) -> None:
+    former = await world.register()
+    async with world.database.write() as session:
+        await workers.forget(session, world.admin, former.worker_id)
+    answers = await asyncio.gather(
+        *(world.register(by=world.machine, enrolment=number) for number in (NUMBER, OTHER)),
+        return_exceptions=True,
+    )
+    refusals = [answer.code for answer in answers if isinstance(answer, ConflictError)]
+    assert refusals == ["worker_name_taken"]
+    (present,) = (answer for answer in answers if isinstance(answer, RegistrationAnswer))
+    assert present.worker_id != former.worker_id
+
+
 async def test_an_admin_frees_the_name_of_a_worker_whose_secret_was_lost(world: World) -> None:
     first = await world.register()
     job = await world.submit_one_job()
@@ -137,7 +157,7 @@ async def test_an_admin_frees_the_name_of_a_worker_whose_secret_was_lost(world: 
     second = await world.register(
         by=world.machine, enrolment=OTHER, boot_id="boot-of-another-machine"
     )
-    assert second.worker_id == first.worker_id
+    assert second.worker_id != first.worker_id
     assert (await world.job(job.id)).state is JobState.RUNNING, (
         "its attempt goes on by its own token"
     )

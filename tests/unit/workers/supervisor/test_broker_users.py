@@ -1,11 +1,12 @@
-"""Valkey has a user for each role.
+"""Valkey has a user for the server and one for each worker.
 
-Its rights are the commands that Celery, kombu and redis-py use.
+Their rights are the commands that Celery, kombu and redis-py use.
 """
 
 import asyncio
 import re
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -16,19 +17,22 @@ from worker_bench import WorkerBench
 
 from app.bus.redis import RedisBus
 from app.daemons.dispatcher import CeleryDispatchQueue
+from app.db.repositories.workers import WorkerQueue
 from app.services.jobs.dispatch_plan import AssignedJob
-from palestra.cli.embedded.broker_users import QUEUES, RULES, build_user_lines
+from app.services.workers.broker_users import build_rules
+from palestra.cli.embedded.broker_users import QUEUES, SERVER_RULES, build_user_lines
 from palestra.contract.names import new_id, worker_queue
 from tests.support.waiting import PATIENCE_SECONDS, wait_for
 
 pytestmark = pytest.mark.processes
 
-PASSWORDS = {"server": "password-of-server", "worker": "password-of-worker"}
+QUEUE = "palestra.pool.default"
+WORKER_RULES = build_rules(WorkerQueue(QUEUE, sha256(b"password-of-worker").hexdigest()))
 ADMIN = "user admin on >password-of-admin ~* &* +@all"
 
 
 class GuardedBench(WorkerBench):
-    """A worker and a Valkey server with a user for each role."""
+    """A worker and a Valkey server with users for the server and the worker."""
 
     def __init__(self, directory: Path, server: ScriptedServer) -> None:
         super().__init__(directory, server)
@@ -46,8 +50,12 @@ class GuardedBench(WorkerBench):
             f"dir {self.directory}",
         )
         path = self.directory / "valkey.conf"
-        path.write_text("\n".join([*options, *build_user_lines(PASSWORDS), ADMIN, ""]))
-        return self._start_broker([str(get_binary_path()), str(path)])
+        users = [*build_user_lines("password-of-server"), ADMIN]
+        path.write_text("\n".join([*options, *users, ""]))
+        broker = self._start_broker([str(get_binary_path()), str(path)])
+        with redis.Redis.from_url(self.get_url("server")) as server:
+            server.execute_command("ACL", "SETUSER", "worker", *WORKER_RULES)
+        return broker
 
     def connect_admin(self) -> redis.Redis:
         return redis.Redis.from_url(self.get_url("admin"), decode_responses=True)
@@ -92,8 +100,8 @@ def list_used_commands(broker: redis.Redis) -> set[str]:
     }
 
 
-def list_granted_commands(user: str) -> set[str]:
-    return set(re.findall(r"\+(\S+)", RULES[user]))
+def list_granted_commands() -> set[str]:
+    return set(re.findall(r"\+([\w|]+)", " ".join((SERVER_RULES, *WORKER_RULES))))
 
 
 def test_each_role_is_granted_exactly_the_commands_it_uses(
@@ -109,10 +117,12 @@ def test_each_role_is_granted_exactly_the_commands_it_uses(
         worker.terminate()
         assert worker.wait(PATIENCE_SECONDS) == 0
         assert broker.acl_log() == []
-        assert (
-            list_granted_commands("server") | list_granted_commands("worker")
-        ) - list_used_commands(broker) == set()
+        assert list_granted_commands() - list_used_commands(broker) == OF_OTHER_TESTS
         assert not broker.exists("unacked", "unacked_index", "unacked_mutex")
+
+
+OF_OTHER_TESTS = {"acl|list", "acl|deluser", "type", "del"}
+"""Commands whose use by the server is tested in `tests/app/services/test_broker_users.py`."""
 
 
 def test_a_worker_reconnects_to_a_restarted_broker(
@@ -130,7 +140,7 @@ def test_a_worker_reconnects_to_a_restarted_broker(
         assert admin.acl_log() == []
 
 
-QUEUE = "palestra.pool.default"
+OTHER_QUEUE = "palestra.pool.other"
 FORBIDDEN = [
     ("CONFIG", "GET", "*"),
     ("CONFIG", "SET", "dir", "/tmp"),
@@ -142,9 +152,6 @@ FORBIDDEN = [
     ("FUNCTION", "LIST"),
     ("FLUSHALL",),
     ("FLUSHDB",),
-    ("DEL", QUEUE),
-    ("ACL", "LIST"),
-    ("ACL", "SETUSER", "worker", "+@all"),
     ("CLIENT", "LIST"),
     ("CLIENT", "KILL", "TYPE", "normal"),
     ("MONITOR",),
@@ -164,6 +171,15 @@ FORBIDDEN = [
         (
             "worker",
             [
+                ("ACL", "LIST"),
+                ("ACL", "SETUSER", "worker", "+@all"),
+                ("DEL", QUEUE),
+                ("TYPE", QUEUE),
+                ("SADD", QUEUE, "x"),
+                ("BRPOP", OTHER_QUEUE, "1"),
+                ("LLEN", OTHER_QUEUE),
+                ("SADD", OTHER_QUEUE, "x"),
+                ("SADD", f"_kombu.binding.{OTHER_QUEUE}", "x"),
                 ("LPUSH", QUEUE, "x"),
                 ("RPUSH", QUEUE, "x"),
                 ("PUBLISH", "palestra.bells", "x"),
@@ -197,5 +213,4 @@ def test_other_commands_are_refused_for_every_role(
 
 def test_users_reach_only_the_pools_queues_and_passwords_are_hashed() -> None:
     assert worker_queue("x", "w").startswith(f"{QUEUES}x")
-    lines = "\n".join(build_user_lines(PASSWORDS))
-    assert not [password for password in PASSWORDS.values() if password in lines]
+    assert "password-of-server" not in "\n".join(build_user_lines("password-of-server"))
