@@ -35,9 +35,9 @@ Topic = str
 OnCommit = Callable[[frozenset[Topic]], None]
 
 QUEUE: Final[Topic] = "queue"
+"""A job became ready, or a slot became free."""
 BROKER_USERS: Final[Topic] = "broker_users"
 """Workers registered, or were forgotten."""
-"""A job became ready, or a slot became free."""
 EVENTS: Final[Topic] = "events"
 """Rows were appended to the event log."""
 ACCESS: Final[Topic] = "access"
