@@ -43,6 +43,8 @@ EVENTS: Final[Topic] = "events"
 ACCESS: Final[Topic] = "access"
 """A credential ended, or a user's roles changed."""
 
+WAIT_SECONDS: Final = 30.0
+"""Longest time that a transaction waits for a connection, and on SQLite for another writer."""
 _TOPICS: Final = "palestra_topics"
 _DRIVERS: Final = {
     "sqlite": "sqlite+aiosqlite",
@@ -54,7 +56,8 @@ BEGINNINGS: Final = {
     "postgresql": ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "BEGIN"),
 }
 """Statements that begin a transaction that reads, and one that writes."""
-_BUSY_SECONDS: Final = 30.0
+_END_SECONDS: Final = 10.0
+"""Longest time that closing waits for statements of cancelled tasks."""
 _TRUSTED_SECONDS: Final = 1.0
 """Seconds after its latest use for which a pooled connection counts as alive."""
 _MOST_PREPARED: Final = 500
@@ -72,10 +75,16 @@ class Database:
     Args:
         url: `sqlite:///FILE` or `postgresql://USER:PASSWORD@HOST/NAME`.
         pool_size: Number of connections kept open.
+        wait_seconds: Longest time that a transaction waits for a connection, and on SQLite a
+            statement for another writer.
     """
 
-    def __init__(self, url: str, *, pool_size: int = 10) -> None:
-        self.engine: Final = _create_engine(url, pool_size)
+    def __init__(
+        self, url: str, *, pool_size: int = 10, wait_seconds: float = WAIT_SECONDS
+    ) -> None:
+        self._connections: Final[set[sqlite.SingleCallConnection]] = set()
+        """Those of SQLite, also while they are opened."""
+        self.engine: Final = _create_engine(url, pool_size, wait_seconds, self._connections)
         self.listeners: Final[list[OnCommit]] = []
         self.is_full = False
         """Whether the latest transaction that wrote failed because the database's disk is full."""
@@ -178,11 +187,12 @@ class Database:
             await connection.execute(select(1))
 
     async def dispose(self) -> None:
-        """Closes all connections."""
+        """Closes all connections, and waits for statements of cancelled tasks."""
         if self._direct is not None:
             self._direct.close()
             self._direct = None
         await self.engine.dispose()
+        await sqlite.end(self._connections, _END_SECONDS)
 
 
 def announce(session: Session, topic: Topic) -> None:
@@ -210,13 +220,23 @@ def build_async_url(url: str) -> str:
     return _DRIVERS[scheme] + url[url.index(":") :]
 
 
-def _create_engine(url: str, pool_size: int) -> AsyncEngine:
+def _create_engine(
+    url: str,
+    pool_size: int,
+    wait_seconds: float,
+    connections: set[sqlite.SingleCallConnection],
+) -> AsyncEngine:
     target = make_url(build_async_url(url))
     if target.get_backend_name() == "sqlite":
-        opened = partial(sqlite.connect, target.database or ":memory:", _BUSY_SECONDS)
+        opened = partial(sqlite.connect, target.database or ":memory:", wait_seconds, connections)
         # The connection that was used last has the pages and statements that the next one needs.
         engine = create_async_engine(
-            target, pool_size=pool_size, max_overflow=0, async_creator=opened, pool_use_lifo=True
+            target,
+            pool_size=pool_size,
+            max_overflow=0,
+            pool_timeout=wait_seconds,
+            async_creator=opened,
+            pool_use_lifo=True,
         )
         event.listen(engine.sync_engine, "connect", _prepare_sqlite)
         event.listen(engine.sync_engine, "begin", _begin)
@@ -224,7 +244,11 @@ def _create_engine(url: str, pool_size: int) -> AsyncEngine:
     # The driver must not begin transactions by itself, which would take a round trip.
     options = {"async_creator_fn": PipelinedConnection.connect, "autocommit": True}
     engine = create_async_engine(
-        target, pool_size=pool_size, max_overflow=pool_size, connect_args=options
+        target,
+        pool_size=pool_size,
+        max_overflow=pool_size,
+        pool_timeout=wait_seconds,
+        connect_args=options,
     )
     event.listen(engine.sync_engine, "begin", _begin)
     event.listen(engine.sync_engine, "connect", _keep_statements)
@@ -263,7 +287,6 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
     cursor.execute("PRAGMA journal_mode=WAL")
     cursor.execute("PRAGMA synchronous=FULL")
     cursor.execute("PRAGMA foreign_keys=ON")
-    cursor.execute(f"PRAGMA busy_timeout={int(_BUSY_SECONDS * 1000)}")
     cursor.execute("PRAGMA temp_store=MEMORY")
     cursor.close()
 

@@ -7,8 +7,10 @@ whose results nobody reads may go with the next one or the commit, and a connect
 transaction is not called to end one.
 """
 
+import asyncio
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -129,23 +131,37 @@ class SingleCallConnection(aiosqlite.Connection):
             await self.call_in_thread(sqlite3.Connection.rollback)
 
     @property
+    def has_ended(self) -> bool:
+        """Whether the connection was closed and its thread has ended."""
+        return self._thread.ident is not None and not self._thread.is_alive()
+
+    def join(self, seconds: float) -> None:
+        """Waits for the thread of a connection that is being closed."""
+        self._thread.join(seconds)
+
+    @property
     def _may_be_in_transaction(self) -> bool:
         # A cancelled task leaves a call behind that may begin a transaction yet.
         return self._calls_made != self._calls_ended or self.in_transaction
 
 
-async def connect(file: str, busy_seconds: float) -> SingleCallConnection:
+async def connect(
+    file: str, busy_seconds: float, connections: set[SingleCallConnection]
+) -> SingleCallConnection:
     """Opens a database file.
 
     Args:
         file: Path, or `:memory:`.
         busy_seconds: Seconds that a statement waits for another writer.
+        connections: The connection is added to them, and those that have ended are removed.
     """
     connection = SingleCallConnection(
         partial(sqlite3.connect, file, timeout=busy_seconds), iter_chunk_size=64
     )
     # SQLAlchemy sets this too: a connection that is not closed must not keep the process alive.
     connection._thread.daemon = True  # noqa: SLF001
+    connections.difference_update([other for other in connections if other.has_ended])
+    connections.add(connection)
     try:
         await connection
     except sqlite3.Error:
@@ -153,6 +169,20 @@ async def connect(file: str, busy_seconds: float) -> SingleCallConnection:
         connection._thread.join()  # noqa: SLF001
         raise
     return connection
+
+
+async def end(connections: Collection[SingleCallConnection], seconds: float) -> None:
+    """Closes connections, and waits for their threads for at most `seconds`.
+
+    Their tasks may have been cancelled while a thread executed a statement. A thread that ends one
+    later would call an event loop that may be closed.
+    """
+    deadline = time.monotonic() + seconds
+    open_connections = [connection for connection in connections if not connection.has_ended]
+    for connection in open_connections:
+        connection.stop()
+    for connection in open_connections:
+        await asyncio.to_thread(connection.join, max(0.0, deadline - time.monotonic()))
 
 
 def connect_directly(file: str) -> sqlite3.Connection:

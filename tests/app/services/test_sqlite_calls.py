@@ -233,5 +233,39 @@ async def test_a_file_that_cannot_be_opened_leaves_no_thread(tmp_path: Path) -> 
     """Regression: it called the event loop when that was closed already."""
     before = threading.active_count()
     with pytest.raises(sqlite3.OperationalError):
-        await connect(str(tmp_path / "missing" / "palestra.db"), 1.0)
+        await connect(str(tmp_path / "missing" / "palestra.db"), 1.0, set())
     assert threading.active_count() == before
+
+
+async def test_closing_a_database_waits_for_the_statement_of_a_cancelled_task(url: str) -> None:
+    """Regression: its thread ended after the event loop was closed, and called it."""
+    before = list_connection_threads()
+    database = Database(url)
+    is_running = threading.Event()
+    may_end = threading.Event()
+
+    def wait(_connection: sqlite3.Connection) -> None:
+        is_running.set()
+        may_end.wait(PATIENCE_SECONDS)
+
+    async def read() -> None:
+        async with database.read() as session:
+            connection = await (await session.connection()).get_raw_connection()
+            driver: Any = connection.driver_connection
+            await driver.call_in_thread(wait)
+
+    task = asyncio.create_task(read())
+    await until(is_running.is_set, "the statement runs")
+    # The first cancellation rolls back, which waits for the thread; the next one ends the task.
+    while not task.done():
+        task.cancel()
+        await asyncio.sleep(0)
+    closing = asyncio.create_task(database.dispose())
+    asyncio.get_running_loop().call_soon(may_end.set)
+    await asyncio.gather(task, return_exceptions=True)
+    await closing
+    assert list_connection_threads() <= before
+
+
+def list_connection_threads() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if "_connection_worker" in thread.name}
