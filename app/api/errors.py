@@ -8,11 +8,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
+import structlog
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 
+from app.db import faults
 from app.domain.errors import (
     ConflictError,
     DomainError,
@@ -28,6 +30,11 @@ from app.domain.errors import (
 from palestra.contract.problems import build_pointer, explain
 from palestra.contract.views import FieldProblem, Problem
 from palestra.contract.wording import describe_fault
+
+_log = structlog.get_logger("palestra.api")
+
+_RETRY_SECONDS: Final = 1
+"""Seconds after which a client asks again when the database was busy."""
 
 MEDIA_TYPE: Final = "application/problem+json"
 
@@ -168,6 +175,20 @@ async def _on_domain_error(request: Request, error: Exception) -> Response:
     return build_problem_response(request, convert_domain_error(error))
 
 
+async def _on_database_error(request: Request, error: Exception) -> Response:
+    """Answers 503 for a fault that may pass; others are faults of the server."""
+    if not faults.is_temporary(error):
+        raise error
+    _log.warning("database.unavailable", error=type(error).__name__, path=request.url.path)
+    problem = HttpProblemError(
+        503,
+        "database_busy",
+        "The database is busy or cannot be reached. Try again in a moment.",
+        headers={"Retry-After": str(_RETRY_SECONDS)},
+    )
+    return build_problem_response(request, problem)
+
+
 async def _on_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     code, detail = _SENTENCES.get(error.status_code, ("error", _title(error.status_code) + "."))
@@ -227,4 +248,5 @@ _HANDLERS: Final[Mapping[type[Exception], _Handler]] = {
     DomainError: _on_domain_error,
     HTTPException: _on_http_exception,
     RequestValidationError: _on_parameters,
+    faults.DatabaseError: _on_database_error,
 }

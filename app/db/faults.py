@@ -7,18 +7,40 @@ from typing import Final
 from sqlalchemy.exc import (
     DataError,
     DBAPIError,
+    DisconnectionError,
     IntegrityError,
+    OperationalError,
     SQLAlchemyError,
     StatementError,
 )
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from app.domain.errors import StorageFullError
+
+DatabaseError = SQLAlchemyError
+"""Base class of the errors of the database layer."""
 
 _FULL_ERRNOS: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _FULL_STATE: Final = "53100"
 """SQLSTATE `disk_full` of PostgreSQL."""
 _MISSING_ROW_STATE: Final = "23503"
 """SQLSTATE `foreign_key_violation` of PostgreSQL."""
+_CANCELLED_STATE: Final = "57014"
+"""SQLSTATE `query_canceled` of PostgreSQL."""
+_TEMPORARY_CODES: Final = frozenset(
+    {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_INTERRUPT,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_PROTOCOL,
+        sqlite3.SQLITE_CANTOPEN,
+    }
+)
+_TEMPORARY_CLASSES: Final = frozenset({"08", "40", "53", "55", "57", "58"})
+"""Classes of SQLSTATE: connection, transaction rollback, insufficient resources, object not in the
+needed state, operator intervention, system error."""
 _CONTENT_CLASSES: Final = frozenset({"22", "23", "54"})
 """Classes of SQLSTATE: data exception, integrity constraint violation, program limit exceeded."""
 _CONTENT_FAULTS: Final = (
@@ -68,6 +90,30 @@ def depends_on_content(error: BaseException) -> bool:
     if isinstance(error, DBAPIError):
         return _exceeds_a_limit(error.orig)
     return isinstance(error, _CONTENT_FAULTS)
+
+
+def is_temporary(error: BaseException) -> bool:
+    """Returns whether the same statement may succeed in a moment.
+
+    The database is locked, overloaded, shutting down or cannot be reached, its connections are all
+    in use, or a transaction was ended to let another one go on.
+    """
+    if isinstance(error, PoolTimeoutError | DisconnectionError):
+        return True
+    if not isinstance(error, DBAPIError) or is_full(error):
+        return False
+    if isinstance(error.orig, sqlite3.Error):
+        return _sqlite_code(error.orig) in _TEMPORARY_CODES
+    state = _state(error.orig)
+    return state[:2] in _TEMPORARY_CLASSES if state else isinstance(error, OperationalError)
+
+
+def exceeded_deadline(error: BaseException) -> bool:
+    """Returns whether a statement was ended since it took longer than its deadline."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    if isinstance(cause, sqlite3.Error):
+        return _sqlite_code(cause) == sqlite3.SQLITE_INTERRUPT
+    return _state(cause) == _CANCELLED_STATE
 
 
 def is_of_database(error: BaseException) -> bool:
