@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Iterator, Sequence
+from http import HTTPStatus
 from typing import Any
 
 from palestra.client_methods import PAGE_SIZE, ClientMethods
@@ -34,7 +35,7 @@ class ExperimentMethods(ClientMethods):
 
         Args:
             definition: What to train and how.
-            options: Seeds and queue options.
+            options: Seeds and queue options; more than 1,000 seeds are sent as several submissions.
             code: Identity of the code; built-in parts by default.
             provenance: What `palestra.provenance.capture` returned.
             key: `Idempotency-Key`; a new one by default, so that a retry after a lost answer does
@@ -55,13 +56,31 @@ class ExperimentMethods(ClientMethods):
     ) -> tuple[SubmittedExperiment, bool]:
         """Submits a document with definition and options.
 
-        Returns the experiment, with `warnings`, and whether it is new.
+        More than 1,000 seeds are sent as several submissions. If one of them fails, the seeds of
+        those before are queued; the same call again adds the others.
+
+        Returns:
+            The experiment, with `warnings`, and whether it is new.
         """
         key = key or str(uuid.uuid4())
-        experiment, status = self._connection.send(
-            SubmittedExperiment, "POST", f"{self._within}/experiments", body=submission, key=key
-        )
-        return experiment, status == 201
+        parts = submission.split()
+        answers = [
+            self._connection.send(
+                SubmittedExperiment,
+                "POST",
+                f"{self._within}/experiments",
+                body=part,
+                key=key if len(parts) == 1 else f"{key}-{number}",
+            )
+            for number, part in enumerate(parts)
+        ]
+        warnings = {
+            (warning.pointer, warning.message): warning
+            for answer, _ in answers
+            for warning in answer.warnings
+        }
+        experiment = answers[-1][0].model_copy(update={"warnings": list(warnings.values())})
+        return experiment, answers[0][1] == HTTPStatus.CREATED
 
     def preview(
         self,

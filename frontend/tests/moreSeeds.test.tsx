@@ -50,6 +50,22 @@ describe("more seeds", () => {
     });
   });
 
+  it("beyond a thousand are sent as several submissions", async () => {
+    answers.set(`${PATH}:preview`, preview("pole-1"));
+    open();
+    await userEvent.clear(screen.getByLabelText("Seeds"));
+    await userEvent.type(screen.getByLabelText("Seeds"), "10-2009, 5000");
+    await userEvent.click(await screen.findByRole("button", { name: "Submit 2,001 runs" }));
+    const submissions = () => sent.filter((request) => request.url === PATH);
+    await waitFor(() => expect(submissions()).toHaveLength(3));
+    const parts = submissions().map(
+      (request) => (request.body as { options: { seeds: number[] } }).options.seeds,
+    );
+    expect(parts.map((part) => part.length)).toEqual([1_000, 1_000, 1]);
+    expect(new Set(parts.flat()).size).toBe(2_001);
+    expect(submissions()[2]?.body).toMatchObject({ options: { pool: "gpu", priority: 7 } });
+  });
+
   it("that it has already are refused at the field", async () => {
     answers.set(`${PATH}:preview`, preview("pole-1"));
     open();

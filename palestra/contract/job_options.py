@@ -17,6 +17,9 @@ WallSeconds = Annotated[int, Field(ge=1, le=31_536_000)]
 StallSeconds = Annotated[int, Field(ge=10, le=604_800)]
 GraceSeconds = Annotated[int, Field(ge=1, le=3_600)]
 MaxAttempts = Annotated[int, Field(ge=1, le=100)]
+MAX_SEEDS: Final = 1_000
+"""Seeds that the server takes in one submission."""
+
 MaxRunning = Annotated[int, Field(ge=1, le=10_000)]
 Priority = Annotated[int, Field(ge=-100, le=100)]
 
@@ -128,7 +131,8 @@ class JobOptions(Document):
 
     schedule: Schedule = Schedule.TRAIN
     seeds: Annotated[tuple[Seed, ...], Field(min_length=1, max_length=10_000)] = (0,)
-    """One run per seed."""
+    """One run per seed. The server takes at most 1,000 in one submission; the command, the Python
+    client and the dashboard send more as several submissions of the same definition."""
 
     pool: Name = "default"
     """Pool of workers."""
@@ -297,3 +301,19 @@ class Submission(Document):
         ):
             raise ValueError(VIDEO_NEEDS_INLINE)
         return self
+
+    def split(self) -> list[Self]:
+        """Returns submissions of at most `MAX_SEEDS` seeds each that together have these seeds."""
+        seeds = self.options.seeds
+        if len(seeds) <= MAX_SEEDS:
+            return [self]
+        return [
+            self.model_copy(
+                update={
+                    "options": self.options.model_copy(
+                        update={"seeds": seeds[first : first + MAX_SEEDS]}
+                    )
+                }
+            )
+            for first in range(0, len(seeds), MAX_SEEDS)
+        ]

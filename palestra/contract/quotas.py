@@ -16,7 +16,8 @@ class QuotaLimits(Patch):
     """Limits in a pool; `null` removes a limit, and members that are left out stay as they are."""
 
     queued: MaxJobs | None = None
-    """Jobs that wait in the queue; a submission beyond it is refused."""
+    """Jobs that wait in the queue; a submission beyond it is refused. Without this limit a person
+    has 10,000 in each pool and project."""
     running: MaxJobs | None = None
     """Jobs that run at the same time; further ones wait."""
     device_hours: DeviceHours | None = None

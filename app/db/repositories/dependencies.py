@@ -1,6 +1,6 @@
 """Dependencies of jobs on the end of other jobs."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -39,13 +39,15 @@ async def lock_predecessors(
 
 
 async def add(
-    session: Session, job_ids: Sequence[str], after: Collection[str], condition: DependencyCondition
+    session: Session, pairs: Iterable[tuple[str, str]], condition: DependencyCondition
 ) -> None:
-    """Makes some jobs wait for others; `open_dependencies` is written by the caller."""
+    """Makes the first job of each pair wait for the second one.
+
+    `open_dependencies` is written by the caller.
+    """
     rows = [
         {"job_id": job_id, "after_id": after_id, "condition": condition, "is_open": True}
-        for job_id in job_ids
-        for after_id in after
+        for job_id, after_id in pairs
     ]
     if rows:
         await session.execute(insert(JobDependencyRow), rows)

@@ -1,7 +1,7 @@
 """Quotas of projects and persons in a pool. Pure."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from app.domain.queue.holds import RunningLimit
@@ -26,6 +26,12 @@ class Quota:
 
 NO_QUOTA: Final = Quota()
 
+DEFAULT_QUEUED: Final = 10_000
+"""Jobs of a person that wait in a pool, unless a quota of the person or of each person says another
+number."""
+
+DEFAULT_PERSON_QUOTA: Final = Quota(queued=DEFAULT_QUEUED)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolQuotas:
@@ -39,8 +45,11 @@ class PoolQuotas:
     """Of persons who have limits of their own, which replace those of each person."""
 
     def of_person(self, account: UsageAccount) -> Quota:
-        """Returns the limits of a person in a project."""
-        return self.persons.get(account) or self.each_person.get(account.project_id, NO_QUOTA)
+        """Returns the limits of a person in a project, with the default on queued jobs."""
+        quota = self.persons.get(account) or self.each_person.get(account.project_id, NO_QUOTA)
+        if quota == NO_QUOTA:
+            return DEFAULT_PERSON_QUOTA
+        return replace(quota, queued=DEFAULT_QUEUED) if quota.queued is None else quota
 
     def of_project(self, project_id: str) -> Quota:
         """Returns the limits of a project."""

@@ -10,7 +10,7 @@ from app.db.models.experiments import ExperimentRow, RunRow
 from app.db.repositories import experiments as rows
 from app.db.repositories import jobs as job_rows
 from app.domain.definition_members import list_members
-from app.domain.errors import ConflictError, NotFoundError
+from app.domain.errors import ConflictError, InvalidError, NotFoundError
 from app.domain.principal import Principal
 from app.services import offers
 from app.services.access import rights
@@ -25,7 +25,7 @@ from palestra.contract.definition import Definition, RlDefinition
 from palestra.contract.documents import encode_canonical_json
 from palestra.contract.identity import compute_experiment_id, hash_definition, hash_identity
 from palestra.contract.job_changes import ExperimentChange
-from palestra.contract.job_options import JobOptions, Submission
+from palestra.contract.job_options import MAX_SEEDS, JobOptions, Submission
 from palestra.contract.names import new_id
 from palestra.contract.resources import (
     ExperimentDetail,
@@ -60,10 +60,17 @@ async def submit(
         The experiment with warnings about the submission, and whether it is new.
 
     Raises:
-        InvalidError: If no worker of the pool can execute it.
+        InvalidError: If no worker of the pool can execute it; `too_many_seeds`.
         ConflictError: If another experiment of the project has the same ID by collision;
             `storage_limit_reached`.
     """
+    if (number := len(submission.options.seeds)) > MAX_SEEDS:
+        raise InvalidError(
+            "too_many_seeds",
+            f"A submission takes at most {MAX_SEEDS:,} seeds, not {number:,}. Send the others in "
+            "further submissions: the same definition adds its missing seeds.",
+            pointer="/options/seeds",
+        )
     is_pack_chosen = submission.options.resources.pack == "auto"
     project_id, submission = await check(session, principal, submission)
     experiment, new = await _find_or_insert(session, _row(principal, project_id, submission))

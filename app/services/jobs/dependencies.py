@@ -4,8 +4,9 @@ A dependency names a job that exists, and is never changed: dependencies form no
 of a job is made after those of all jobs that it waits for.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from app.db.engine import Session
 from app.db.models.jobs import JobRow
@@ -81,5 +82,15 @@ def _check_state(job: JobRow, condition: DependencyCondition, pointer: str) -> N
 
 async def store(session: Session, jobs: Sequence[JobRow], dependencies: Dependencies) -> None:
     """Makes new jobs wait; they were inserted with `Dependencies.columns`."""
-    ids = [job.id for job in jobs]
-    await rows.add(session, ids, dependencies.after, dependencies.condition)
+    pairs = product([job.id for job in jobs], dependencies.after)
+    await rows.add(session, pairs, dependencies.condition)
+
+
+async def store_each(session: Session, after: Mapping[str, str]) -> None:
+    """Makes each new job wait for the success of one other job.
+
+    Args:
+        session: A writing session.
+        after: ID of the other job, by the ID of the new one.
+    """
+    await rows.add(session, after.items(), rows.SUCCESS)

@@ -134,10 +134,13 @@ async def _queue_follow_ups(
             [{**columns, "id": job_id} for job_id in ids],
             {job_id: [run_id] for job_id, run_id in ids.items()},
         )
+        await dependencies.store_each(
+            session, {job_id: last[run_id] for job_id, run_id in ids.items()}
+        )
         for job in queued:
-            run_id = ids[job.id]
-            await dependencies.store(session, [job], Dependencies(after=(last[run_id],)))
-            job_state.record_creation(session, job, runs_by_id[run_id], describe_actor(principal))
+            job_state.record_creation(
+                session, job, runs_by_id[ids[job.id]], describe_actor(principal)
+            )
         await _record_queued(session, queued, [])
         last = {run_id: job_id for job_id, run_id in ids.items()}
 

@@ -36,8 +36,6 @@ async def check_queued(
     found = await rows.lock(session, pool, project_id)
     person = found.of_person(UsageAccount(project_id, user_id)).queued
     project = found.of_project(project_id).queued
-    if person is None and project is None:
-        return
     queued = await rows.count_queued(session, pool, project_id)
     for limit, waiting, whose in (
         (person, queued.get(user_id, 0), "your"),

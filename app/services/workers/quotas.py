@@ -9,7 +9,13 @@ from app.db.repositories import projects as project_rows
 from app.db.repositories import quotas as rows
 from app.domain.errors import InvalidError, NotFoundError
 from app.domain.principal import Principal
-from app.domain.queue.quotas import NO_QUOTA, PERIOD_SECONDS, Quota, QuotaUse
+from app.domain.queue.quotas import (
+    DEFAULT_PERSON_QUOTA,
+    NO_QUOTA,
+    PERIOD_SECONDS,
+    Quota,
+    QuotaUse,
+)
 from app.domain.queue.start_order import UsageAccount
 from app.services.access import rights
 from app.services.access.audit_actor import describe_actor
@@ -49,7 +55,10 @@ async def show(
 
 
 async def list_own(session: Session, principal: Principal) -> OwnQuotasView:
-    """Returns the quotas that limit the caller, with what is left of them."""
+    """Returns the quotas that limit the caller, with what is left of them.
+
+    Pools in which only the default on queued jobs holds are left out.
+    """
     slugs = {one.project_id: one.slug for one in principal.memberships}
     readable = principal.projects_with(Permission.PROJECT_READ) & slugs.keys()
     pools = await pool_rows.list_names_for_projects(session, readable)
@@ -61,11 +70,11 @@ async def list_own(session: Session, principal: Principal) -> OwnQuotasView:
             project_id
             for project_id in readable
             if (pool, project_id) in admitted
-            and {
+            and (
                 found.of_project(project_id),
                 found.of_person(UsageAccount(project_id, principal.user_id)),
-            }
-            != {NO_QUOTA}
+            )
+            != (NO_QUOTA, DEFAULT_PERSON_QUOTA)
         ]
         use = await quotas.read_use(session, pool, found) if limited else QuotaUse()
         for project_id in sorted(limited, key=lambda one: slugs[one]):

@@ -6377,7 +6377,8 @@ export interface components {
             schedule: components["schemas"]["Schedule"];
             /**
              * Seeds
-             * @description One run per seed.
+             * @description One run per seed. The server takes at most 1,000 in one submission; the command, the Python
+             *     client and the dashboard send more as several submissions of the same definition.
              * @default [
              *       0
              *     ]
@@ -8945,7 +8946,8 @@ export interface components {
             device_hours?: number | null;
             /**
              * Queued
-             * @description Jobs that wait in the queue; a submission beyond it is refused.
+             * @description Jobs that wait in the queue; a submission beyond it is refused. Without this limit a person
+             *     has 10,000 in each pool and project.
              */
             queued?: number | null;
             /**

@@ -43,8 +43,27 @@ export function previewQuery(project: string, document: unknown) {
   });
 }
 
-export function submitDocument(project: string, document: unknown): Promise<SubmittedExperiment> {
-  return post(pathIn(project, "/experiments"), document);
+/** Seeds that the server takes in one submission. */
+const MAX_SEEDS = 1_000;
+
+/**
+ * Submits a document. More seeds than the server takes at once are sent as several submissions, of
+ * which the same document adds the missing ones after a break.
+ */
+export async function submitDocument(
+  project: string,
+  document: unknown,
+): Promise<SubmittedExperiment> {
+  const path = pathIn(project, "/experiments");
+  const { options } = document as { options?: { seeds?: unknown } };
+  const seeds = Array.isArray(options?.seeds) ? options.seeds : [];
+  let first = 0;
+  for (; first + MAX_SEEDS < seeds.length; first += MAX_SEEDS) {
+    const part = seeds.slice(first, first + MAX_SEEDS);
+    await post(path, { ...(document as object), options: { ...options, seeds: part } });
+  }
+  const last = first === 0 ? options : { ...options, seeds: seeds.slice(first) };
+  return post(path, first === 0 ? document : { ...(document as object), options: last });
 }
 
 type Options = Pick<

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import io
+import json
 import os
 import zipfile
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -13,7 +14,11 @@ import pytest
 import pytest_asyncio
 
 from palestra.client import Client
+from palestra.contract.definition import read_definition
+from palestra.contract.job_options import JobOptions
 from palestra.contract.queries import EventView
+from palestra.contract.resources import SubmittedExperiment
+from palestra.contract.states import RunState
 from palestra.downloads import DownloadError
 from palestra.event_feed import EventFeed
 from tests.app.api.serving import AppServer
@@ -127,8 +132,24 @@ async def test_an_admin_revokes_the_secret_of_a_worker(shared: AppServer, client
     again = await shared.world.register(
         name="forgotten", by=shared.world.machine, enrolment="4" * 64
     )
-    assert again.worker_id == made.worker_id
+    assert again.worker_id != made.worker_id
     assert again.secret not in {made.secret, None}
+
+
+async def test_more_seeds_than_the_server_takes_at_once_are_sent_as_several_submissions(
+    shared: AppServer, client: Client
+) -> None:
+    """Those that arrived before a break are not doubled by the next call."""
+    definition = read_definition(json.dumps(make_definition(loop={"env_steps": 78})))
+
+    def submit(number: int) -> SubmittedExperiment:
+        return client.submit(definition, JobOptions(seeds=tuple(range(number))))
+
+    before_the_break = await asyncio.to_thread(submit, 1_000)
+    for _ in range(2):
+        experiment = await asyncio.to_thread(submit, 2_300)
+        assert experiment.id == before_the_break.id
+        assert experiment.runs == {RunState.QUEUED: 2_300}
 
 
 async def test_an_archived_experiment_can_be_restored(shared: AppServer, client: Client) -> None:

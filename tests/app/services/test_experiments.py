@@ -14,6 +14,7 @@ from palestra.contract.names import Schedule
 from palestra.contract.states import Cause, JobState, Outcome, RunState
 from palestra.contract.work_order import Failure
 from tests.support.server_fixture import World, make_definition
+from tests.support.statements import note_statements
 
 both_databases = pytest.mark.both_databases(
     "Rows are locked on PostgreSQL, and texts are compared and ordered in other ways.",
@@ -340,6 +341,25 @@ async def test_the_size_of_automatic_packs_is_recorded(world: World) -> None:
 async def test_a_thousand_seeds_are_accepted(world: World) -> None:
     experiment, _ = await world.submit(seeds=list(range(1_000)))
     assert experiment.runs == {RunState.QUEUED: 1_000}
+
+
+async def test_more_than_a_thousand_seeds_are_refused_with_the_limit(world: World) -> None:
+    with pytest.raises(InvalidError, match="at most 1,000 seeds, not 1,001") as refused:
+        await world.submit(seeds=list(range(1_001)))
+    assert (refused.value.code, refused.value.pointer) == ("too_many_seeds", "/options/seeds")
+    assert await world.list_jobs() == []
+
+
+async def test_seeds_and_follow_ups_are_inserted_in_bulk(world: World) -> None:
+    """Ten times the seeds take far fewer than ten times the statements."""
+    counts = []
+    for number, first in ((50, 0), (500, 50)):
+        with note_statements(world.database) as statements:
+            await world.submit(
+                seeds=list(range(first, first + number)), then=["evaluate", "export"]
+            )
+        counts.append(len(statements))
+    assert counts[1] < 3 * counts[0]
 
 
 @schema_of_both_databases

@@ -10,7 +10,9 @@ import pytest
 from app.daemons.dispatcher import Dispatcher
 from app.db.engine import Database
 from app.domain.errors import ConflictError, DomainError, ForbiddenError, NotFoundError
+from app.domain.queue.quotas import DEFAULT_QUEUED
 from app.services.experiments import experiments
+from app.services.queue import quotas as queue_quotas
 from app.services.workers import quotas
 from palestra.contract.job_changes import ExperimentChange
 from palestra.contract.names import Schedule
@@ -131,6 +133,27 @@ async def test_a_submission_beyond_the_quota_of_queued_jobs_is_refused(world: Wo
     await set_quota(world, project={"queued": 6})
     with pytest.raises(ConflictError, match="your project's quota is 6"):
         await world.submit(seeds=[6], by=world.other)
+
+
+@pytest.mark.parametrize("limits", [{}, {"running": 3}])
+async def test_a_person_without_a_quota_of_queued_jobs_has_the_default(
+    world: World, limits: dict[str, int]
+) -> None:
+    await set_quota(world, each_person=limits)
+    await world.submit(seeds=[0, 1])
+
+    async def check(number: int) -> None:
+        async with world.database.write() as session:
+            await queue_quotas.check_queued(
+                session, world.project_id, world.admin.user_id, "default", number, "/pool"
+            )
+
+    await check(DEFAULT_QUEUED - 2)
+    with pytest.raises(ConflictError, match="your quota is 10000") as refused:
+        await check(DEFAULT_QUEUED - 1)
+    assert refused.value.code == "quota_exceeded"
+    await set_quota(world, each_person={"queued": DEFAULT_QUEUED + 1})
+    await check(DEFAULT_QUEUED - 1)
 
 
 @both_databases
