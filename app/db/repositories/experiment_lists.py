@@ -9,7 +9,7 @@ from app.db.engine import Session
 from app.db.models.experiments import ExperimentRow
 from app.db.models.summaries import DefinitionMemberRow
 from app.db.repositories.experiments import ExperimentKey
-from app.db.repositories.filter_conditions import build_experiment_condition
+from app.db.repositories.filter_conditions import build_experiment_conditions
 from app.db.repositories.list_scope import ListScope
 from app.db.repositories.list_sorting import (
     KeyType,
@@ -44,7 +44,7 @@ async def list_page(session: Session, wanted: WantedPage) -> list[tuple[Experime
     key = await _find_key(session, wanted.order, wanted.scope)
     query: Select[Any] = select(ExperimentRow, key.expression).where(
         ExperimentRow.project_id.in_(wanted.scope.project_ids),
-        *(build_experiment_condition(term, wanted.scope) for term in wanted.terms),
+        *build_experiment_conditions(wanted.terms, wanted.scope),
     )
     query = sort_page(
         query,
@@ -67,7 +67,7 @@ async def _list_by_keys(session: Session, wanted: WantedPage) -> list[tuple[Expe
     columns = row.id.label("id"), row.project_id.label("project_id"), *label_keys(keys)
     query: Select[Any] = select(*columns).where(
         row.project_id.in_(scope.project_ids),
-        *(build_experiment_condition(term, scope) for term in wanted.terms),
+        *build_experiment_conditions(wanted.terms, scope),
     )
     found = query.subquery("sorted")
     is_same = (row.project_id == found.c.project_id) & (row.id == found.c.id)

@@ -1,6 +1,6 @@
 """The terms of a filter as SQL conditions on runs and experiments."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import datetime
 from operator import ge, gt, le, lt
 from typing import Any, Final
@@ -11,6 +11,7 @@ from sqlalchemy import (
     String,
     and_,
     bindparam,
+    case,
     exists,
     false,
     func,
@@ -74,14 +75,37 @@ def is_one_of(session: Session, column: Column, values: Sequence[str]) -> Condit
     return column == sql_any(parameter)
 
 
-def build_run_condition(term: Term, scope: ListScope) -> Condition:
-    """Returns the condition of a term on `RunRow`."""
-    return _negate(term, _build_for_run(term, scope))
+def build_run_conditions(terms: Iterable[Term], scope: ListScope) -> list[Condition]:
+    """Returns the conditions of terms on `RunRow`, which must all hold."""
+    members, others = _split(terms)
+    conditions = [_negate(term, _build_for_run(term, scope)) for term in others]
+    if members:
+        conditions.append(_have_members(members, RunRow.project_id, RunRow.experiment_id))
+    return conditions
 
 
-def build_experiment_condition(term: Term, scope: ListScope) -> Condition:
-    """Returns the condition of a term on `ExperimentRow`."""
-    return _negate(term, _build_for_experiment(term, scope))
+def build_experiment_conditions(terms: Iterable[Term], scope: ListScope) -> list[Condition]:
+    """Returns the conditions of terms on `ExperimentRow`, which must all hold."""
+    members, others = _split(terms)
+    conditions = [_negate(term, _build_for_experiment(term, scope)) for term in others]
+    # Few experiments may have a value: an index finds them, and the other terms are tested on them.
+    selective = next(
+        (term for term in members if term.operator == "is" and not term.is_negated), None
+    )
+    if selective is not None:
+        conditions.append(_is_found_by_member(selective))
+        members.remove(selective)
+    if members:
+        conditions.append(_have_members(members, ExperimentRow.project_id, ExperimentRow.id))
+    return conditions
+
+
+def _split(terms: Iterable[Term]) -> tuple[list[Term], list[Term]]:
+    """Returns the terms on members of the definition, and the others."""
+    members, others = [], []
+    for term in terms:
+        (members if term.kind == "member" else others).append(term)
+    return members, others
 
 
 def build_setup_condition(term: Term, scope: ListScope) -> Condition:
@@ -170,8 +194,6 @@ def _build_for_experiment(term: Term, scope: ListScope) -> Condition:
                 for one in term.values
             )
         )
-    if term.kind == "member":
-        return _has_member(term)
     special: dict[str, Any] = {
         "user": lambda: _is_user(ExperimentRow.created_by, term),
         "project": lambda: ExperimentRow.project_id.in_(_find_projects(term, scope)),
@@ -186,15 +208,42 @@ def _build_for_experiment(term: Term, scope: ListScope) -> Condition:
     return _compare(OF_EXPERIMENT[term.field], term)
 
 
-def _has_member(term: Term) -> Condition:
-    """Returns the condition that an experiment has a member that fits.
+def _is_found_by_member(term: Term) -> Condition:
+    """Returns the condition that an experiment has a member that fits, found by its value."""
+    row = DefinitionMemberRow
+    found = select(row.project_id, row.experiment_id).where(
+        row.path == term.field, _fits_member(term)
+    )
+    return tuple_(ExperimentRow.project_id, ExperimentRow.id).in_(found)
 
-    The rows of the member are found first, by an index of its values.
+
+def _have_members(terms: Sequence[Term], project_id: Any, experiment_id: Any) -> Condition:
+    """Returns the condition that the members of an experiment fit all terms.
+
+    The members of an experiment lie beside each other, and each is read once for all terms.
     """
     row = DefinitionMemberRow
-    tests = [_compare_member(term, value) for value in term.values]
-    found = select(row.project_id, row.experiment_id).where(row.path == term.field, or_(*tests))
-    return tuple_(ExperimentRow.project_id, ExperimentRow.id).in_(found)
+    weights: dict[str, Any] = {}
+    for term in terms:
+        # At most one row of an experiment is of a path: the sum is the number of terms without
+        # negation only if each of them fits and no other one does.
+        weight = case((_fits_member(term), -1 if term.is_negated else 1), else_=0)
+        weights[term.field] = weights[term.field] + weight if term.field in weights else weight
+    found = (
+        select(func.coalesce(func.sum(case(weights, value=row.path, else_=0)), 0))
+        .where(
+            row.project_id == project_id,
+            row.experiment_id == experiment_id,
+            row.path.in_(list(weights)),
+        )
+        .correlate_except(DefinitionMemberRow)
+        .scalar_subquery()
+    )
+    return found == sum(not term.is_negated for term in terms)
+
+
+def _fits_member(term: Term) -> Condition:
+    return or_(*(_compare_member(term, value) for value in term.values))
 
 
 def _compare_member(term: Term, value: Value) -> Condition:

@@ -9,7 +9,7 @@ from app.db.engine import Session
 from app.db.models.experiments import RunRow
 from app.db.repositories.filter_conditions import (
     OF_RUN,
-    build_run_condition,
+    build_run_conditions,
     is_one_of,
 )
 from app.db.repositories.list_scope import ListScope
@@ -85,7 +85,7 @@ async def build_conditions(
     few = await find_few(session, terms, scope) if terms else None
     if few is not None:
         return [*conditions, is_one_of(session, RunRow.id, few)]
-    return [*conditions, *(build_run_condition(term, scope) for term in terms)]
+    return [*conditions, *build_run_conditions(terms, scope)]
 
 
 def _select_measured(metric: OrderKey, scope: ListScope) -> Select[Any]:

@@ -20,8 +20,8 @@ from app.db.repositories import partition_walk
 from app.db.repositories.filter_conditions import (
     OF_EXPERIMENT,
     SETUP_FIELDS,
-    build_experiment_condition,
-    build_run_condition,
+    build_experiment_conditions,
+    build_run_conditions,
     build_setup_condition,
     compare_statistic,
     is_about_experiment,
@@ -102,7 +102,7 @@ async def list_page(session: Session, wanted: WantedPage) -> Listed:
     if few is not None:
         query = query.where(is_one_of(session, RunRow.id, few))
     else:
-        query = query.where(*(build_run_condition(term, scope) for term in terms))
+        query = query.where(*build_run_conditions(terms, scope))
     if order.field in OF_EXPERIMENT:
         query = query.join(ExperimentRow, is_experiment_of_run())
     query = sort_page(
@@ -175,7 +175,7 @@ async def find_few(session: Session, terms: Sequence[Term], scope: ListScope) ->
         elif len(of_experiments) == len(rest):
             # Some of the first runs in any order are of so many experiments.
             return None
-    query = query.where(*(build_run_condition(term, scope) for term in rest)).limit(FEW + 1)
+    query = query.where(*build_run_conditions(rest, scope)).limit(FEW + 1)
     runs = list(await session.scalars(query))
     return runs if len(runs) <= FEW else None
 
@@ -186,7 +186,7 @@ async def _find_experiments(
     """Returns the condition that a run is of one of the experiments that fit; `None` if many do."""
     query = select(ExperimentRow.project_id, ExperimentRow.id).where(
         ExperimentRow.project_id.in_(scope.project_ids),
-        *(build_experiment_condition(term, scope) for term in terms),
+        *build_experiment_conditions(terms, scope),
     )
     ids: dict[str, list[str]] = {}
     for project_id, experiment_id in await session.execute(query.limit(_EXPERIMENTS + 1)):
@@ -300,7 +300,7 @@ def select_lacking(
     """Returns the query of the runs without the statistic, which follow all others."""
     query: Select[Any] = select(RunRow.id).where(
         RunRow.project_id.in_(wanted.scope.project_ids),
-        *(build_run_condition(term, wanted.scope) for term in wanted.terms),
+        *build_run_conditions(wanted.terms, wanted.scope),
     )
     if rows is not None:
         query = query.where(
@@ -321,11 +321,8 @@ async def _list_having(
 ) -> Listed:
     """Returns the first runs with the statistic."""
     order = wanted.order
-    conditions = [
-        build_run_condition(term, wanted.scope)
-        for term in wanted.terms
-        if order.kind != "series" or not is_about_setup(term)
-    ]
+    not_held = (term for term in wanted.terms if order.kind != "series" or not is_about_setup(term))
+    conditions = build_run_conditions(not_held, wanted.scope)
     if len(partitions) <= MOST_PARTITIONS:
         walk = Walk(
             order.statistic,

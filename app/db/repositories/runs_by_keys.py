@@ -18,8 +18,8 @@ from app.db.models.summaries import SeriesSummaryRow, ThresholdCrossingRow
 from app.db.repositories import run_lists
 from app.db.repositories.filter_conditions import (
     OF_EXPERIMENT,
-    build_experiment_condition,
-    build_run_condition,
+    build_experiment_conditions,
+    build_run_conditions,
     is_about_experiment,
     is_one_of,
 )
@@ -69,7 +69,7 @@ async def _sort(session: Session, wanted: WantedPage, few: Sequence[str] | None)
     if few is not None:
         query = query.where(is_one_of(session, RunRow.id, few))
     else:
-        query = query.where(*(build_run_condition(term, scope) for term in wanted.terms))
+        query = query.where(*build_run_conditions(wanted.terms, scope))
     found = query.subquery("sorted")
     shown = select(found.c.id, *list_keys(found, len(keys)))
     page = sort_by_keys(shown, found, keys, wanted.after, wanted.limit)
@@ -135,11 +135,7 @@ async def _list_values(session: Session, wanted: WantedPage) -> list[str]:
     column = OF_EXPERIMENT[wanted.order.field]
     query: Select[Any] = select(column).where(
         ExperimentRow.project_id.in_(wanted.scope.project_ids),
-        *(
-            build_experiment_condition(term, wanted.scope)
-            for term in wanted.terms
-            if is_about_experiment(term)
-        ),
+        *build_experiment_conditions(filter(is_about_experiment, wanted.terms), wanted.scope),
     )
     if wanted.after is not None:
         first = wanted.after.value[0]
