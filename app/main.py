@@ -24,6 +24,7 @@ from app import process_parts, startup
 from app.allocator import limit_arenas
 from app.api import dashboard, errors, health, openapi, refusals, v1
 from app.api.compression import Compression
+from app.api.head_requests import HeadRequests
 from app.api.login_rate import LoginClock
 from app.api.query import check_query
 from app.api.request_rate import RequestRate
@@ -86,6 +87,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.router.default = dashboard.Dashboard(settings.dashboard_dir)
     app.add_middleware(RouteTable, router=app.router, handlers=app.exception_handlers)
     app.add_middleware(Compression)
+    app.add_middleware(HeadRequests, router=app.router)
     app.add_middleware(Guard, host_names=settings.host_names, tls=settings.secure_cookies)
     app.openapi = cache(lambda: openapi.build(app))  # type: ignore[method-assign]
     _refuse_open_routes(app)

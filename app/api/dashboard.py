@@ -74,7 +74,7 @@ class Dashboard:
         self._list()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers GET and HEAD.
+        """Answers GET; `HeadRequests` makes HEAD a GET.
 
         Any other path gets 404, with the dashboard's page as body if the client accepts HTML.
         """
@@ -86,7 +86,7 @@ class Dashboard:
         path = request.scope["path"]
         if path == "/api" or path.startswith("/api/"):
             return build_problem_response(request, build_not_found("route"))
-        if request.method not in {"GET", "HEAD"}:
+        if request.method != "GET":
             refusal = HttpProblemError(
                 405,
                 "method_not_allowed",

@@ -5,13 +5,14 @@ It is always sent as an attachment, which no browser runs.
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
 from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from app.api.errors import HttpProblemError
 from palestra.contract.resources import ArtifactView
@@ -77,9 +78,26 @@ def parse_range(header: str | None, if_range: str | None, view: ArtifactView) ->
     return Slice(first, last, view.size)
 
 
+class AttachmentResponse(StreamingResponse):
+    """Sends a file's content, and closes the file however sending ends."""
+
+    def __init__(
+        self, content: AsyncGenerator[bytes], status_code: int, headers: dict[str, str]
+    ) -> None:
+        super().__init__(content, status_code, headers)
+        self._content = content
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Sends the answer."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self._content.aclose()
+
+
 def respond_with_attachment(
     view: ArtifactView, path: Path, part: Slice | None
-) -> StreamingResponse:
+) -> AttachmentResponse:
     """Returns the answer that sends an artifact's content or a part of it."""
     sent = part or Slice(0, view.size - 1, view.size)
     headers = {
@@ -91,7 +109,7 @@ def respond_with_attachment(
     }
     if part is not None:
         headers["Content-Range"] = f"bytes {part.first}-{part.last}/{part.size}"
-    return StreamingResponse(_read(path, sent), 206 if part is not None else 200, headers)
+    return AttachmentResponse(_read(path, sent), 206 if part is not None else 200, headers)
 
 
 def _etag(view: ArtifactView) -> str:
@@ -113,7 +131,7 @@ def describe_attachment(name: str) -> str:
     return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(base, safe='')}"
 
 
-async def _read(path: Path, part: Slice) -> AsyncIterator[bytes]:
+async def _read(path: Path, part: Slice) -> AsyncGenerator[bytes]:
     with await asyncio.to_thread(path.open, "rb") as file:
         await asyncio.to_thread(file.seek, part.first)
         left = part.length
