@@ -20,6 +20,8 @@ from palestra.contract.views import Problem
 
 _TEMPLATE: Final = "#/components/schemas/{model}"
 _PROBLEM: Final = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+_VALUES: Final = frozenset({"const", "default", "enum", "example", "examples"})
+"""Members of a schema that hold values, and no schemas."""
 _REASONS: Final = {
     400: "The request could not be read.",
     401: "No good credential.",
@@ -66,6 +68,10 @@ def build(app: FastAPI) -> dict[str, Any]:
             _complete_operation(
                 document["paths"][context.path_format][method.lower()], method, context, names
             )
+    document["paths"] = _remove_refused(document["paths"])
+    document["components"]["schemas"] = {
+        name: {**_remove_refused(schema), "title": name} for name, schema in schemas.items()
+    }
     return document
 
 
@@ -100,7 +106,7 @@ def _add_models(
     mapping, found = models_json_schema(
         [(model, "validation") for model in models], ref_template=_TEMPLATE
     )
-    definitions: dict[str, Any] = _remove_null_defaults(found.get("$defs", {}))
+    definitions: dict[str, Any] = _remove_nulls(found.get("$defs", {}))
     renamed = _rename_conflicting(schemas, definitions)
     for name, schema in definitions.items():
         schemas[renamed.get(name, name)] = _renamed(schema, renamed)
@@ -129,20 +135,34 @@ def _rename_conflicting(schemas: dict[str, Any], definitions: dict[str, Any]) ->
         renamed.update(more)
 
 
-def _remove_null_defaults(schema: Any) -> Any:
-    """Removes `default: null`, which FastAPI does not write into the schemas of responses.
+def _remove_nulls(schema: Any) -> Any:
+    """Removes members that are `null`, which FastAPI does not write into the schemas of responses.
 
     Otherwise equal schemas of bodies and responses would differ.
     """
     if isinstance(schema, dict):
-        return {
-            key: _remove_null_defaults(value)
-            for key, value in schema.items()
-            if not (key == "default" and value is None)
-        }
-    return (
-        [_remove_null_defaults(value) for value in schema] if isinstance(schema, list) else schema
-    )
+        return {key: _remove_nulls(value) for key, value in schema.items() if value is not None}
+    return [_remove_nulls(value) for value in schema] if isinstance(schema, list) else schema
+
+
+def _remove_refused(schema: Any) -> Any:
+    """Removes what programs that generate clients refuse.
+
+    They name classes by titles, and refuse equal ones: pydantic derives titles from the names of
+    fields and models, which repeat. Only components keep one, their name. An object as default is
+    refused of a schema that is written where it is used.
+    """
+    if isinstance(schema, list):
+        return [_remove_refused(value) for value in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: value if key in _VALUES else _remove_refused(value)
+        for key, value in schema.items()
+        # The value of a property that is called `title` is a schema, and no text.
+        if not (key == "title" and isinstance(value, str))
+        and not (key == "default" and isinstance(value, dict) and "$ref" not in schema)
+    }
 
 
 def _renamed(schema: Any, renamed: dict[str, str]) -> Any:
