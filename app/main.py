@@ -24,6 +24,7 @@ from app import process_parts, startup
 from app.allocator import limit_arenas
 from app.api import dashboard, errors, health, openapi, refusals, v1
 from app.api.compression import Compression
+from app.api.expensive_reads import ExpensiveReads
 from app.api.head_requests import HeadRequests
 from app.api.login_rate import LoginClock
 from app.api.query import check_query
@@ -79,6 +80,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.device_keys = DeviceKeys(settings.data_dir)
     app.state.refusals = Refusals()
     app.state.running_exports = RunningExports()
+    app.state.expensive_reads = ExpensiveReads()
     app.state.readiness = health.ReadinessCheck()
     errors.install(app)
     refusals.install(app)

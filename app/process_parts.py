@@ -27,6 +27,8 @@ from app.settings import Settings
 
 _log = structlog.get_logger("palestra.server")
 
+_RESERVED_CONNECTIONS: Final = 5
+"""Connections for what goes on while requests use all of the others: daemons, workers, streams."""
 DAEMON_RESTART_SECONDS: Final = 2.0
 SWITCH_SECONDS: Final = 0.0005
 """Time after which a thread that computes leaves the interpreter to another one.
@@ -42,34 +44,37 @@ async def start(state: State, stack: AsyncExitStack) -> None:
     settings: Settings = state.settings
     database = Database(settings.database)
     stack.push_async_callback(database.dispose)
+    reserved = database.reserve(_RESERVED_CONNECTIONS)
+    stack.push_async_callback(reserved.dispose)
     bus = make_bus(settings)
     database.listeners.append(partial(publish_all, bus))
     hub = EventHub(
-        database,
+        reserved,
         bus,
         most=settings.sse_streams,
         most_per_user=settings.sse_streams_per_user,
         most_per_credential=settings.sse_streams_per_credential,
     )
-    intake = Intake(database)
-    state.database, state.bus, state.hub, state.intake = database, bus, hub, intake
+    intake = Intake(reserved)
+    state.database, state.reserved = database, reserved
+    state.bus, state.hub, state.intake = bus, hub, intake
     state.store = BlobStore(settings.artifact_dir, settings.reserve_mib * 2**20)
     state.broker_users = BrokerUsers(settings)
-    state.storage = Storage(database, state.store, settings.sqlite_path)
+    state.storage = Storage((database, reserved), state.store, settings.sqlite_path)
     group = await stack.enter_async_context(_Background())
     for work in (
         bus.run(),
         hub.run(),
-        stream_rights.watch(hub, database, bus, settings),
+        stream_rights.watch(hub, reserved, bus, settings),
         intake.run(),
-        state.touches.run(database),
-        state.refusals.run(database),
-        uptime.count_periodically(database),
-        state.broker_users.run(database, bus),
+        state.touches.run(reserved),
+        state.refusals.run(reserved),
+        uptime.count_periodically(reserved),
+        state.broker_users.run(reserved, bus),
     ):
         group.start(work)
     if settings.daemons:
-        group.start(_keep_daemons(database, settings, bus, state.broker_users))
+        group.start(_keep_daemons(reserved, settings, bus, state.broker_users))
     stack.callback(hub.close)
 
 

@@ -24,6 +24,8 @@ from palestra.telemetry.transport import open_client
 
 PREFIX: Final = "/api/v1"
 
+STATEMENT_DEADLINE: Final = "statement_deadline"
+"""Code of the refusal of a request that the database could not answer within its limit."""
 RETRIED_STATUSES: Final = frozenset({429, 502, 503, 504})
 LONGEST_WAIT: Final = 10.0
 
@@ -179,6 +181,8 @@ class Connection:
                 is_retried = again or answer.status_code == httpx.codes.TOO_MANY_REQUESTS
                 if answer.status_code not in RETRIED_STATUSES or left == 0 or not is_retried:
                     return answer
+                if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE and _is_too_slow(answer):
+                    return answer
                 asked = _retry_after(answer)
                 answer.close()
             self.sleep(min(backoff.compute_next_wait(asked), LONGEST_WAIT))
@@ -307,6 +311,11 @@ def read(kind: type[Answer], answer: httpx.Response) -> Answer:
             "it a Palestra server of a similar version?"
         ) from None
     raise build_error(problem)
+
+
+def _is_too_slow(answer: httpx.Response) -> bool:
+    """Returns whether the server gave up the request at a deadline, as it would again."""
+    return STATEMENT_DEADLINE.encode() in answer.read()
 
 
 def _retry_after(answer: httpx.Response) -> float:

@@ -1,7 +1,7 @@
 """Dependencies of routes: settings, sessions, and objects with the lifetime of the process."""
 
 from collections.abc import AsyncIterator
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import Depends, Request
 
@@ -14,6 +14,9 @@ from app.services.audit import audit_log
 from app.services.workers.broker_users import BrokerUsers
 from app.settings import Settings
 
+_OF_ATTEMPTS: Final = ("/api/v1/leases", "/api/v1/attempts")
+_OF_WORKERS: Final = "/api/v1/workers"
+
 
 def get_settings(request: Request) -> Settings:
     """Returns the settings of the process."""
@@ -22,9 +25,17 @@ def get_settings(request: Request) -> Settings:
 
 
 def get_database(request: Request) -> Database:
-    """Returns the database of the process."""
-    found: Database = request.app.state.database
-    return found
+    """Returns the database, with the connections of the request's kind.
+
+    Workers and attempts have some of their own, so that trainings go on while reads of people use
+    all of the others.
+    """
+    path: str = request.scope["path"]
+    is_of_machine = path.startswith(_OF_ATTEMPTS) or (
+        path.startswith(_OF_WORKERS) and request.scope["method"] == "POST"
+    )
+    database: Database = request.app.state.reserved if is_of_machine else request.app.state.database
+    return database
 
 
 def get_broker_users(request: Request) -> BrokerUsers:

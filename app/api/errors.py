@@ -14,6 +14,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 
+from app.api.deps import get_database
 from app.db import faults
 from app.domain.errors import (
     ConflictError,
@@ -177,6 +178,15 @@ async def _on_domain_error(request: Request, error: Exception) -> Response:
 
 async def _on_database_error(request: Request, error: Exception) -> Response:
     """Answers 503 for a fault that may pass; others are faults of the server."""
+    if faults.exceeded_deadline(error):
+        seconds = get_database(request).statement_seconds
+        problem = HttpProblemError(
+            503,
+            "statement_deadline",
+            f"The database gave up this request after {seconds:g} s, its limit. Ask for less: "
+            "fewer terms in the filter, fewer runs or groups, or a smaller page.",
+        )
+        return build_problem_response(request, problem)
     if not faults.is_temporary(error):
         raise error
     _log.warning("database.unavailable", error=type(error).__name__, path=request.url.path)

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from fastapi import APIRouter, Request
 
-from app.api.deps import get_broker_users, get_database
+from app.api.deps import get_broker_users
 from app.api.errors import HttpProblemError
 from app.domain.errors import STORAGE_RETRY_SECONDS
 from app.services.queue.dispatcher_lease import Place, find_dispatcher
@@ -91,7 +91,7 @@ async def readyz(request: Request) -> Readiness:
 async def _check(request: Request) -> Readiness:
     try:
         async with asyncio.timeout(5):
-            place = await find_dispatcher(get_database(request))
+            place = await find_dispatcher(request.app.state.reserved)
     except Exception:  # noqa: BLE001 - whatever the reason, the server is not ready
         raise HttpProblemError(
             503,

@@ -16,7 +16,7 @@ import structlog
 
 from app.bus import make_bus, publish_all
 from app.daemons.main import run
-from app.db.engine import Database
+from app.db.engine import BACKGROUND_STATEMENT_SECONDS, Database
 from app.db.startup_check import DatabaseStartError, check_database
 from app.logging import configure_logging
 from app.private_files import make_files_private
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 async def _serve(settings: Settings) -> None:
     await check_database(settings.database)
-    database = Database(settings.database)
+    database = Database(settings.database, statement_seconds=BACKGROUND_STATEMENT_SECONDS)
     bus = make_bus(settings)
     database.listeners.append(partial(publish_all, bus))
     broker_users = BrokerUsers(settings)

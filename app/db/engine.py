@@ -11,7 +11,7 @@ import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -45,6 +45,10 @@ ACCESS: Final[Topic] = "access"
 
 WAIT_SECONDS: Final = 30.0
 """Longest time that a transaction waits for a connection, and on SQLite for another writer."""
+STATEMENT_SECONDS: Final = 5.0
+"""Longest time of a statement that reads for a request."""
+BACKGROUND_STATEMENT_SECONDS: Final = 60.0
+"""Longest time of a statement that reads for a daemon, or for a part of an export."""
 _TOPICS: Final = "palestra_topics"
 _DRIVERS: Final = {
     "sqlite": "sqlite+aiosqlite",
@@ -77,15 +81,25 @@ class Database:
         pool_size: Number of connections kept open.
         wait_seconds: Longest time that a transaction waits for a connection, and on SQLite a
             statement for another writer.
+        statement_seconds: Longest time of a statement of a session that reads; see `read`.
     """
 
     def __init__(
-        self, url: str, *, pool_size: int = 10, wait_seconds: float = WAIT_SECONDS
+        self,
+        url: str,
+        *,
+        pool_size: int = 10,
+        wait_seconds: float = WAIT_SECONDS,
+        statement_seconds: float = STATEMENT_SECONDS,
     ) -> None:
+        self._url: Final = url
+        self.statement_seconds: Final = statement_seconds
         self._connections: Final[set[sqlite.SingleCallConnection]] = set()
         """Those of SQLite, also while they are opened."""
-        self.engine: Final = _create_engine(url, pool_size, wait_seconds, self._connections)
-        self.listeners: Final[list[OnCommit]] = []
+        self.engine: Final = _create_engine(
+            url, pool_size, wait_seconds, statement_seconds, self._connections
+        )
+        self.listeners: list[OnCommit] = []
         self.is_full = False
         """Whether the latest transaction that wrote failed because the database's disk is full."""
         self._commits_reads: Final = self.engine.dialect.name == "postgresql"
@@ -94,18 +108,30 @@ class Database:
         After a rollback psycopg prepares all statements of the connection anew.
         """
         reads, writes = BEGINNINGS[self.engine.dialect.name]
-        reading = self.engine.execution_options(palestra_begin=reads)
-        self._read: Final = async_sessionmaker(reading, expire_on_commit=False, autoflush=False)
-        glancing = self.engine.execution_options(palestra_begin=None)
+        self._read: Final = cache(partial(self._make_readers, reads))
+        glancing = self.engine.execution_options(
+            palestra_begin=None, palestra_seconds=statement_seconds
+        )
         self._glance: Final = async_sessionmaker(glancing, expire_on_commit=False, autoflush=False)
         self._direct: sqlite3.Connection | None = None
-        writing = self.engine.execution_options(palestra_begin=writes)
+        writing = self.engine.execution_options(palestra_begin=writes, palestra_seconds=None)
         self._write: Final = async_sessionmaker(writing, expire_on_commit=False)
 
+    def _make_readers(self, begin: str, seconds: float) -> async_sessionmaker[Session]:
+        reading = self.engine.execution_options(palestra_begin=begin, palestra_seconds=seconds)
+        return async_sessionmaker(reading, expire_on_commit=False, autoflush=False)
+
     @asynccontextmanager
-    async def read(self) -> AsyncIterator[Session]:
-        """Yields a session that sees one snapshot of the database and writes nothing."""
-        async with self._read() as session:
+    async def read(self, statement_seconds: float | None = None) -> AsyncIterator[Session]:
+        """Yields a session that sees one snapshot of the database and writes nothing.
+
+        A statement that takes longer than its deadline is ended by the database, with an error of
+        which `faults.exceeded_deadline` is true.
+
+        Args:
+            statement_seconds: Deadline of each statement, in place of the one of this object.
+        """
+        async with self._read(statement_seconds or self.statement_seconds)() as session:
             yield session
             if self._commits_reads:
                 await session.commit()
@@ -118,6 +144,21 @@ class Database:
         """
         async with self._glance() as session:
             yield session
+
+    def reserve(self, pool_size: int) -> "Database":
+        """Returns the same database with connections of its own.
+
+        Work that must go on while requests use all of the others does it by these. The listeners
+        are the same.
+
+        Args:
+            pool_size: Number of connections kept open.
+        """
+        reserved = Database(
+            self._url, pool_size=pool_size, statement_seconds=BACKGROUND_STATEMENT_SECONDS
+        )
+        reserved.listeners = self.listeners
+        return reserved
 
     def open_direct(self) -> sqlite3.Connection | None:
         """Returns SQLite's connection for statements that are executed on the calling thread.
@@ -224,6 +265,7 @@ def _create_engine(
     url: str,
     pool_size: int,
     wait_seconds: float,
+    statement_seconds: float,
     connections: set[sqlite.SingleCallConnection],
 ) -> AsyncEngine:
     target = make_url(build_async_url(url))
@@ -251,14 +293,19 @@ def _create_engine(
         connect_args=options,
     )
     event.listen(engine.sync_engine, "begin", _begin)
-    event.listen(engine.sync_engine, "connect", _keep_statements)
+    event.listen(engine.sync_engine, "connect", partial(_prepare_postgres, statement_seconds))
     event.listen(engine.sync_engine, "checkin", _note_use)
     event.listen(engine.sync_engine, "checkout", partial(_check_connection, engine.dialect))
     return engine
 
 
-def _keep_statements(connection: Any, _record: Any) -> None:
-    connection.driver_connection.prepared_max = _MOST_PREPARED
+def _prepare_postgres(statement_seconds: float, connection: Any, _record: Any) -> None:
+    driver = connection.driver_connection
+    driver.prepared_max = _MOST_PREPARED
+    cursor = connection.cursor()
+    cursor.execute(f"SET statement_timeout = {int(1000 * statement_seconds)}")
+    cursor.close()
+    driver.statement_seconds = statement_seconds
 
 
 def _note_use(_connection: Any, record: Any) -> None:
@@ -296,7 +343,7 @@ def _lower(value: Any) -> str | None:
 
 
 def _begin(connection: Connection) -> None:
-    statement = connection.get_execution_options().get("palestra_begin", "BEGIN")
-    if statement is not None:  # a glance is a single statement, which is a transaction
-        driver: Any = connection.connection.driver_connection
-        driver.begin(statement)
+    options = connection.get_execution_options()
+    driver: Any = connection.connection.driver_connection
+    # A glance is a single statement, which is a transaction without a beginning.
+    driver.begin(options.get("palestra_begin", "BEGIN"), options.get("palestra_seconds"))

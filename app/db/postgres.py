@@ -19,6 +19,8 @@ class PipelinedConnection(psycopg.AsyncConnection[Any]):
         super().__init__(*args, **options)
         self.cursor_factory = PipelinedCursor
         self._deferred: list[tuple[bytes, Sequence[Mapping[str, Any]]]] = []
+        self.statement_seconds: float | None = None
+        """Deadline of a statement, unless its transaction has another one."""
 
     @property
     def has_deferred(self) -> bool:
@@ -32,9 +34,20 @@ class PipelinedConnection(psycopg.AsyncConnection[Any]):
         """
         self._deferred.append((sql.encode(), rows))
 
-    def begin(self, statement: str) -> None:
-        """Begins a transaction by `statement` in the next round trip."""
+    def begin(self, statement: str | None, statement_seconds: float | None) -> None:
+        """Begins a transaction by `statement` in the next round trip.
+
+        Args:
+            statement: `None` for a single statement, which needs no beginning.
+            statement_seconds: Deadline of each statement of the transaction; `None` for no
+                deadline. A single statement has the connection's own.
+        """
+        if statement is None:
+            return
         self.defer(statement, [{}])
+        if statement_seconds != self.statement_seconds:
+            milliseconds = int(1000 * (statement_seconds or 0))
+            self.defer(f"SET LOCAL statement_timeout = {milliseconds}", [{}])
 
     async def send_deferred(self) -> None:
         """Sends the deferred statements; to be called in a pipeline."""

@@ -12,9 +12,13 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
-from typing import Any, Self
+from math import inf
+from typing import Any, Final, Self
 
 import aiosqlite
+
+_STEPS: Final = 200_000
+"""Steps of SQLite's virtual machine, some milliseconds, between two looks at the deadline."""
 
 
 class SingleCallCursor:
@@ -82,6 +86,8 @@ class SingleCallConnection(aiosqlite.Connection):
         self._calls_made = 0
         self._calls_ended = 0
         """Counted by the connection's thread, after each call."""
+        self._statement_seconds = inf
+        self._deadline = inf
 
     def cursor(self) -> SingleCallCursor:  # type: ignore[override]
         """Returns a cursor without calling the thread."""
@@ -94,20 +100,34 @@ class SingleCallConnection(aiosqlite.Connection):
         """
         self._deferred.append(function)
 
-    def begin(self, statement: str) -> None:
-        """Begins a transaction by `statement` with the next call."""
-        self.defer(lambda connection: connection.execute(statement))
+    def begin(self, statement: str | None, statement_seconds: float | None) -> None:
+        """Begins a transaction by `statement` with the next call.
+
+        Args:
+            statement: `None` for a single statement, which needs no beginning.
+            statement_seconds: Deadline of each call of the thread, which is mostly a statement;
+                `None` for no deadline.
+        """
+        self._statement_seconds = inf if statement_seconds is None else statement_seconds
+        if statement is not None:
+            self.defer(lambda connection: connection.execute(statement))
+
+    def is_overdue(self) -> bool:
+        """Returns whether the present call has exceeded its deadline. Called by SQLite."""
+        return time.monotonic() > self._deadline
 
     async def call_in_thread(self, function: Callable[[sqlite3.Connection], Any]) -> Any:
         """Calls `function` with the SQLite connection in that connection's thread."""
         deferred, self._deferred = self._deferred, []
 
         def run() -> Any:
+            self._deadline = time.monotonic() + self._statement_seconds
             try:
                 for one in deferred:
                     one(self._conn)
                 return function(self._conn)
             finally:
+                self._deadline = inf
                 self._calls_ended += 1
 
         self._calls_made += 1
@@ -168,6 +188,7 @@ async def connect(
         # The thread ends with a last call to the event loop, which may be closed a moment later.
         connection._thread.join()  # noqa: SLF001
         raise
+    await connection.set_progress_handler(connection.is_overdue, _STEPS)
     return connection
 
 

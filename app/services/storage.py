@@ -6,6 +6,7 @@ Called by `/readyz`; a full disk is tried again at each call, at most once a sec
 import asyncio
 import shutil
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -25,14 +26,17 @@ class Storage:
     """The disks of the database and of the blobs.
 
     Args:
-        database: Records whether its latest write failed because the disk was full.
+        databases: Record whether their latest write failed because the disk was full. They are
+            the same database, with separate connections.
         store: The blobs.
         database_file: The file of an SQLite database; `None` for a database server, which watches
             its own disk.
     """
 
-    def __init__(self, database: Database, store: BlobStore, database_file: Path | None) -> None:
-        self._database = database
+    def __init__(
+        self, databases: Sequence[Database], store: BlobStore, database_file: Path | None
+    ) -> None:
+        self._databases = databases
         self._store = store
         self._file = database_file
         self._looked = -_LOOK_SECONDS
@@ -49,8 +53,10 @@ class Storage:
 
     async def _look(self) -> str | None:
         try:
-            if self._database.is_full or await asyncio.to_thread(self._is_low):
-                await self._database.try_to_write()
+            is_low = await asyncio.to_thread(self._is_low)
+            for database in self._databases:
+                if is_low or database.is_full:
+                    await database.try_to_write()
             await asyncio.to_thread(
                 self._store.try_out if self._store.is_full else self._store.check_room
             )

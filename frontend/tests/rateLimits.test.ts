@@ -5,7 +5,7 @@ import { archive } from "@/api/actions";
 import { ApiError, get } from "@/api/client";
 import { querySeries, runQuery } from "@/api/queries";
 import { makeQueryClient } from "@/app/queryClient";
-import { readRetryAfter } from "@/lib/outage";
+import { isTransient, readRetryAfter } from "@/lib/outage";
 import { LiveStream } from "@/live/stream";
 import { makeOwnPort } from "@/live/tabPort";
 
@@ -131,4 +131,13 @@ describe("Retry-After", () => {
     vi.setSystemTime("2031-01-01T00:00:00Z");
     expect(readRetryAfter(new Headers({ "retry-after": text }))).toBe(wait);
   });
+});
+
+it.each([
+  [503, "database_busy", true],
+  [503, "statement_deadline", false],
+  [429, "too_many_reads", true],
+  [422, "invalid_document", false],
+])("a refusal %i %s is transient: %s", (status, code, expected) => {
+  expect(isTransient(new ApiError({ status, code }))).toBe(expected);
 });

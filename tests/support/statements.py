@@ -1,4 +1,4 @@
-"""Notes the statements that a database executes."""
+"""Notes the statements that a database executes, and one that it must end."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,6 +7,12 @@ from typing import Any
 from sqlalchemy import event
 
 from app.db.engine import Database
+
+ENDLESS = (
+    "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers) "
+    "SELECT count(*) FROM numbers"
+)
+"""A statement that ends only when the database ends it."""
 
 
 @contextmanager

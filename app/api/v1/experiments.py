@@ -6,6 +6,7 @@ from fastapi import APIRouter, Depends, Query, Response
 
 from app.api.auth import Controller, Reader, Submitter
 from app.api.deps import DatabaseDep, ReadSession, WriteSession
+from app.api.expensive_reads import ExpensiveRead
 from app.api.idempotency import OnceDep, answer
 from app.api.list_selection import Selected
 from app.api.paging import OF_LISTS, declare_page_request
@@ -129,7 +130,7 @@ async def preview_submission(
         return await submission_preview.preview(session, plan)
 
 
-@project_router.get("")
+@project_router.get("", dependencies=[ExpensiveRead])
 async def list_experiments(
     principal: Reader, session: ReadSession, page: ExperimentPage, wanted: Wanted
 ) -> Page[ExperimentView]:

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Depends, Query, Response
 
 from app.api.auth import Controller, Reader, Submitter
 from app.api.deps import DatabaseDep, ReadSession, WriteSession
+from app.api.expensive_reads import ExpensiveRead
 from app.api.idempotency import OnceDep, answer
 from app.api.list_selection import Filter, GroupSelection, Selected, read_group_selection
 from app.api.paging import OF_LISTS, declare_page_request
@@ -55,7 +56,9 @@ CreatedPage = Annotated[
 ]
 
 
-@project_router.get("", response_model=Page[RunView], responses={404: {}})
+@project_router.get(
+    "", response_model=Page[RunView], responses={404: {}}, dependencies=[ExpensiveRead]
+)
 async def list_runs(
     principal: Reader,
     database: DatabaseDep,
@@ -81,7 +84,7 @@ async def list_runs(
     return Response(found.encode(), media_type="application/json")
 
 
-@project_router.get(":keys")
+@project_router.get(":keys", dependencies=[ExpensiveRead])
 async def list_keys_of_runs(
     principal: Reader,
     session: ReadSession,
@@ -95,7 +98,7 @@ async def list_keys_of_runs(
     return await run_keys.list_keys(session, principal, filter)
 
 
-@project_router.get(":groups", responses={413: {}})
+@project_router.get(":groups", responses={413: {}}, dependencies=[ExpensiveRead])
 async def list_groups_of_runs(
     principal: Reader,
     session: ReadSession,

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from app.api.auth import Reader
 from app.api.deps import DatabaseDep, ReadSession
+from app.api.expensive_reads import ExpensiveRead
 from app.api.strict_body import declare_json_body
 from app.domain.paging import MAX_LIMIT
 from app.services.curves import answers, curves, logs, series
@@ -28,6 +29,7 @@ MAX_QUERY = 262_144
 
 @router.post(
     "/series:query",
+    dependencies=[ExpensiveRead],
     response_model=SeriesResult,
     responses={
         200: {"content": {answers.ARROW: {"schema": {"type": "string", "format": "binary"}}}},

@@ -6,6 +6,7 @@ from fastapi import APIRouter
 
 from app.api.auth import Reader
 from app.api.deps import DatabaseDep
+from app.api.expensive_reads import ExpensiveRead
 from app.api.strict_body import declare_json_body
 from app.services.statistics import comparison, statistics
 from palestra.contract.comparison import ComparisonQuery, ComparisonResult
@@ -17,7 +18,7 @@ MAX_QUERY: Final = 262_144
 """Bytes of a query: 2,000 runs need 70,000."""
 
 
-@router.post("/statistics:aggregate", responses={404: {}})
+@router.post("/statistics:aggregate", dependencies=[ExpensiveRead], responses={404: {}})
 async def aggregate_statistics(
     principal: Reader,
     body: Annotated[StatisticsQuery, declare_json_body(StatisticsQuery, limit=MAX_QUERY)],
@@ -32,7 +33,7 @@ async def aggregate_statistics(
     return await statistics.aggregate(database, principal, body)
 
 
-@router.post("/runs:compare", tags=["runs"], responses={404: {}})
+@router.post("/runs:compare", tags=["runs"], dependencies=[ExpensiveRead], responses={404: {}})
 async def compare_runs(
     principal: Reader,
     body: Annotated[ComparisonQuery, declare_json_body(ComparisonQuery, limit=MAX_QUERY)],

@@ -7,6 +7,7 @@ from fastapi.responses import StreamingResponse
 
 from app.api.auth import Reader
 from app.api.deps import DatabaseDep, ReadSession
+from app.api.expensive_reads import ExpensiveRead
 from app.services.usage import export, reports
 from app.services.workers import quotas
 from palestra.contract.audit import WrittenTime
@@ -72,7 +73,7 @@ async def read_usage_query(
 Wanted = Annotated[UsageQuery, Depends(read_usage_query)]
 
 
-@router.get("/usage")
+@router.get("/usage", dependencies=[ExpensiveRead])
 async def report_usage(principal: Reader, session: ReadSession, wanted: Wanted) -> UsageReport:
     """Returns the usage within a period, in total and by groups.
 

@@ -139,7 +139,7 @@ async def _carry_out_on_postgresql(
 ) -> _Result:
     try:
         if begins:
-            driver.begin(BEGINNINGS["postgresql"][0])
+            driver.begin(BEGINNINGS["postgresql"][0], driver.statement_seconds)
         found = await _follow(driver, plan)
         if begins:
             await driver.commit()

@@ -102,7 +102,8 @@ def build_experiment_conditions(terms: Iterable[Term], scope: ListScope) -> list
 
 def _split(terms: Iterable[Term]) -> tuple[list[Term], list[Term]]:
     """Returns the terms on members of the definition, and the others."""
-    members, others = [], []
+    members: list[Term] = []
+    others: list[Term] = []
     for term in terms:
         (members if term.kind == "member" else others).append(term)
     return members, others

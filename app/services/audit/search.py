@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from app.db.engine import Database, Session
+from app.db.engine import BACKGROUND_STATEMENT_SECONDS, Database, Session
 from app.db.models.audit import AuditRow
 from app.db.repositories import audit_entries
 from app.db.repositories.audit_entries import AuditFilter
@@ -49,11 +49,11 @@ async def export(
 ) -> AsyncIterator[bytes]:
     """Yields all entries as JSON lines, the oldest first, up to the newest at the call."""
     permitted = _restrict_to_permitted(principal, wanted)
-    async with database.read() as session:
+    async with database.read(BACKGROUND_STATEMENT_SECONDS) as session:
         newest = await audit_entries.list_newest_first(session, permitted, before=None, limit=1)
     last, after = (newest[0].id if newest else 0), 0
     while after < last:
-        async with database.read() as session:
+        async with database.read(BACKGROUND_STATEMENT_SECONDS) as session:
             batch = await audit_entries.list_oldest_first(
                 session, permitted, after=after, last=last, limit=_BATCH
             )

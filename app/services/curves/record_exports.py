@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from app.db.engine import Database, Session
+from app.db.engine import BACKGROUND_STATEMENT_SECONDS, Database, Session
 from app.db.repositories import queried_runs
 from app.domain.errors import InvalidError, TooLargeError, TooManyRequestsError
 from app.domain.principal import Principal
@@ -136,7 +136,7 @@ async def _export(
     schema = record_files.SCHEMAS[wanted.kind]
     _check_columns(wanted, schema.names)
     schema = record_files.select_columns(schema, wanted.columns)
-    async with database.read() as session:
+    async with database.read(BACKGROUND_STATEMENT_SECONDS) as session:
         exported = await _select(session, principal, wanted)
     rows = record_rows.RecordRows(database, wanted, exported, schema)
     file = record_files.open_file(form, schema)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from app.db.engine import Database
+from app.db.engine import BACKGROUND_STATEMENT_SECONDS, Database
 from app.db.repositories import epochs, queried_runs
 from app.db.repositories import stored_points as rows
 from app.db.repositories.queried_runs import QueriedRun
@@ -104,7 +104,7 @@ class RecordRows:
 
     async def _load_state(self, run_id: str, names: set[str]) -> tuple[PointState, Any]:
         """Returns the state of a run, with its evaluations or number of epochs if exported."""
-        async with self._database.read() as session:
+        async with self._database.read(BACKGROUND_STATEMENT_SECONDS) as session:
             found = await queried_runs.load_runs(session, [run_id])
             if (
                 run_id not in found
@@ -197,7 +197,7 @@ class RecordRows:
     ) -> AsyncIterator[list[tuple[StoredEvaluation, Evaluation]]]:
         for first in range(0, len(listed), _EVALUATIONS):
             some = listed[first : first + _EVALUATIONS]
-            async with self._database.read() as session:
+            async with self._database.read(BACKGROUND_STATEMENT_SECONDS) as session:
                 bodies = await rows.load_evaluation_bodies(session, [one.id for one in some])
             if len(bodies) < len(some):
                 raise PointsMissingError("evaluations were deleted")

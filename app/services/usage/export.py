@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from app.db import clock
-from app.db.engine import Database
+from app.db.engine import BACKGROUND_STATEMENT_SECONDS, Database
 from app.domain.principal import Principal
 from app.domain.usage_periods import UsagePeriod
 from app.services.usage.reports import Key, UsedByGroup, choose_filter, choose_period, load_groups
@@ -53,7 +53,7 @@ async def _iterate_pieces(
             until=period.end_of(last),
             bucket_seconds=period.bucket_seconds,
         )
-        async with database.read() as session:
+        async with database.read(BACKGROUND_STATEMENT_SECONDS) as session:
             wanted = await choose_filter(session, principal, query)
             groups = await load_groups(session, query.by, wanted, piece, now)
         lines = list(_list_lines(groups, piece))

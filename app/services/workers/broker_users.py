@@ -106,8 +106,9 @@ class BrokerUsers:
                 self._note_kind("shared", str(error))
             else:
                 _log.warning("broker.users_not_updated", error=str(error))
-        except (RedisError, OSError) as error:
-            _log.debug("broker.users_not_updated", error=type(error).__name__)
+        except (RedisError, OSError):
+            # The dispatcher says why it reaches no broker.
+            pass
         else:
             self._note_kind("separate")
 

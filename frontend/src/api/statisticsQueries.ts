@@ -1,5 +1,6 @@
 /** Requests for statistics over runs, and for comparisons of runs. */
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { isTransient } from "@/lib/outage";
 import { ApiError, get, postQuery } from "./client";
 import { keys, pathIn } from "./queries";
 import type * as t from "./types";
@@ -10,7 +11,7 @@ export const SERIES_PATH = "POST /api/v1/series:query";
 
 /** Whether to send a query again: one that was refused is refused again. */
 function isWorthRepeating(failures: number, error: Error): boolean {
-  return failures < 3 && !(error instanceof ApiError && error.status < 500);
+  return failures < 3 && !(error instanceof ApiError && !isTransient(error));
 }
 
 export function statisticsQuery(query: t.StatisticsQuery) {

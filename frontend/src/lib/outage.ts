@@ -8,15 +8,18 @@ const LONGEST_WAIT = 60_000;
 
 interface Refused {
   status?: unknown;
+  code?: unknown;
   /** Seconds for which the server asked to wait. */
   retryAfter?: number | null;
 }
 
 /**
- * Whether a retry may succeed: the server was not reached (0), limits the rate (429), or failed.
+ * Whether a retry may succeed: the server was not reached (0), limits the rate (429), or failed. A
+ * request that the database could not answer within its limit would end so again.
  */
 export function isTransient(error: unknown): boolean {
-  const status = (error as Refused | null)?.status;
+  const { status, code } = (error as Refused | null) ?? {};
+  if (code === "statement_deadline") return false;
   return typeof status === "number" && (status === 0 || status === 429 || status >= 500);
 }
 

@@ -66,6 +66,11 @@ class AppServer:
     def database(self) -> Database:
         return self.app.state.database  # type: ignore[no-any-return]
 
+    @property
+    def reserved(self) -> Database:
+        """The database with the connections of workers, attempts, daemons and `/readyz`."""
+        return self.app.state.reserved  # type: ignore[no-any-return]
+
     def client(self, who: str = "anonymous", **options: Any) -> httpx.AsyncClient:
         """Returns a client that sends the token of `who`, or no token.
 

@@ -1,15 +1,18 @@
-"""A database that is busy or cannot be reached is answered 503, and asked for again."""
+"""A database that is busy, cannot be reached or takes too long is answered 503."""
 
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import httpx
 import pytest
+from fastapi import FastAPI
 from sqlalchemy import text
 
+from app.api import errors
 from app.db.engine import Database
 from tests.app.api.serving import AppServer, serve
 from tests.support.server_fixture import make_definition
+from tests.support.statements import ENDLESS
 
 pytestmark = pytest.mark.both_databases(
     "Locks, pools and lost connections have errors of each database.",
@@ -31,6 +34,19 @@ async def submit(served: AppServer) -> httpx.Response:
         return await client.post("/api/v1/experiments", json=document)
 
 
+async def check_that_trainings_go_on(served: AppServer) -> None:
+    """Checks that workers, attempts and `/readyz` are answered by connections of their own."""
+    worker_id, attempt_id = served.names["worker"], served.names["live_attempt"]
+    async with served.client("own_worker") as client:
+        heartbeat = {"live_attempts": [attempt_id]}
+        path = f"/api/v1/workers/{worker_id}:heartbeat"
+        assert (await client.post(path, json=heartbeat)).status_code == 200
+        assert (await client.get("/readyz")).status_code == 200
+    async with served.client("live_attempt") as client:
+        renewal = await client.post(f"/api/v1/leases/{attempt_id}:renew", json={})
+        assert renewal.status_code == 200, renewal.text
+
+
 async def test_a_pool_without_a_free_connection_is_answered_503(
     database_url: str, tmp_path: Path
 ) -> None:
@@ -50,6 +66,7 @@ async def test_a_pool_without_a_free_connection_is_answered_503(
             assert is_busy(await submit(served))
             async with served.client("user") as client:
                 assert all([is_busy(await client.get(path)) for path in PATHS])
+            await check_that_trainings_go_on(served)
             served.app.state.database = usual
         assert (await submit(served)).is_success
 
@@ -85,3 +102,21 @@ async def test_a_database_that_cannot_be_reached_is_answered_503(
         assert is_busy(await submit(served))
         served.app.state.database = usual
         await unreachable.dispose()
+
+
+async def test_a_statement_over_its_deadline_is_answered_with_the_limit(database_url: str) -> None:
+    app = FastAPI()
+    errors.install(app)
+    app.state.database = Database(database_url, statement_seconds=0.05)
+
+    @app.get("/slow")
+    async def answer_slowly() -> None:
+        async with app.state.database.read() as session:
+            await session.execute(text(ENDLESS))
+
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
+        answer = await client.get("/slow")
+    await app.state.database.dispose()
+    assert (answer.status_code, answer.json()["code"]) == (503, "statement_deadline")
+    assert "after 0.05 s, its limit" in answer.json()["detail"]

@@ -19,13 +19,13 @@ async def test_requests_soon_after_a_check_share_its_answer(shared: AppServer) -
         async def ask() -> int:
             return (await client.get("/readyz")).status_code
 
-        with note_statements(shared.database) as of_one:
+        with note_statements(shared.reserved) as of_one:
             assert await ask() == 200
         assert of_one
-        with note_statements(shared.database) as of_later:
+        with note_statements(shared.reserved) as of_later:
             assert await asyncio.gather(*(ask() for _ in range(20))) == [200] * 20
         assert not of_later
         seconds = 1.0
-        with note_statements(shared.database) as of_many:
+        with note_statements(shared.reserved) as of_many:
             assert await asyncio.gather(*(ask() for _ in range(20))) == [200] * 20
         assert len(of_many) == len(of_one)

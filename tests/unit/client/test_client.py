@@ -308,6 +308,16 @@ def test_identifiers_never_change_the_path(peer: FakeHttpServer, client: Client)
     assert peer.asked[0].path == "/api/v1/runs/..%2Fsession%3Fx%3D1%23y"
 
 
+def test_a_request_that_the_database_gave_up_is_not_repeated(
+    peer: FakeHttpServer, client: Client
+) -> None:
+    detail = "The database gave up this request after 5 s, its limit."
+    peer.set_answers("GET", "/jobs", Answer(503, make_problem(503, "statement_deadline", detail)))
+    with pytest.raises(errors.ServerError, match="after 5 s"):
+        list(client.jobs())
+    assert len(peer.asked) == 1
+
+
 def test_events_continue_after_the_last_one_when_the_connection_is_lost(
     peer: FakeHttpServer, client: Client
 ) -> None:
