@@ -2,12 +2,17 @@
 
 import signal
 from dataclasses import dataclass
+from typing import Final
 
 from palestra.contract.states import Cause, Order, Outcome
 from palestra.contract.work_order import AttemptReport, Failure
+from workers.ipc.bounded_text import shorten
 from workers.ipc.full_disk import ADVICE, EXIT_STATUS
 from workers.ipc.order_ends import ORDER_ENDS
 from workers.supervisor.limits import Breach
+
+_MAX_LAST_LINE: Final = 3_000
+"""Characters of the last line of output in the message of a failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +64,8 @@ def _report_sudden_end(ending: TrainerExit) -> AttemptReport:
         ending.is_disk_full and status is not None and (status > 0 or status == -signal.SIGBUS)
     ):
         return _failure_report(ending, Cause.DISK_FULL, ADVICE)
-    tail = f" Its last line: {ending.last_line}" if ending.last_line else ""
+    last_line = shorten(ending.last_line, _MAX_LAST_LINE)
+    tail = f" Its last line: {last_line}" if last_line else ""
     if ending.was_killed_for_memory:
         advice = (
             "The host ran out of memory. Lower agent.buffer_size or env.num_envs, or give the "

@@ -16,6 +16,7 @@ from workers.core.errors import (
     PartNotFoundError,
     WorkerError,
 )
+from workers.ipc.bounded_text import shorten
 from workers.ipc.full_disk import ADVICE, is_full_error
 
 
@@ -29,9 +30,9 @@ def describe_failure(error: BaseException, directory: Path | None = None) -> tup
     cause = _cause_of(error, directory)
     text = "".join(traceback.format_exception(error))
     failure = Failure(
-        message=_message(cause, error)[:4_000],
+        message=shorten(_message(cause, error), 4_000),
         exception=type(error).__name__[:200],
-        traceback=text[-65_536:],
+        traceback=shorten(text, 65_536),
     )
     return cause, failure
 
