@@ -46,6 +46,7 @@ GROUPS: Final = {
     "epoch_stats": "epochs",
     "epoch_blocks": "epochs",
     "log_blocks": "logs",
+    "open_log_lines": "logs",
 }
 MOST_CURVES: Final = 6.0
 MOST_ALL: Final = 10.0

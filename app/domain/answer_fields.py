@@ -36,6 +36,7 @@ FIELDS: Final[Mapping[type[BaseModel], Mapping[str, int]]] = {
         "lease_seconds": 1,
         "renew_seconds": 1,
         "takes_tables": 2,
+        "takes_open_lines": 2,
     },
     RenewalAnswer: {"order": 1, "acked_seq": 1, "lease_seconds": 1, "give_up": 1},
     AdoptionAnswer: {"token": 1, "slot": 1, "further_slots": 2, "renew_seconds": 1},

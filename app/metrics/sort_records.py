@@ -3,14 +3,14 @@
 Pure: arrays and lists in, arrays and lists out.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from app.metrics.columns import Columns, Floats, Ints
-from app.metrics.logs import CUT, StoredLogLine
+from app.metrics.logs import CUT, StoredLogLine, Stream
 from app.metrics.point_tables import PointTable, join_series
 from palestra.contract.names import EvaluationSource
 from palestra.contract.telemetry import (
@@ -110,6 +110,8 @@ class RunRecords:
 
     tables: list[PointTable] = field(default_factory=list)
     lines: list[StoredLogLine] = field(default_factory=list)
+    open_lines: dict[Stream, list[StoredLogLine]] = field(default_factory=dict)
+    """The newest open lines of each stream that wrote to the log."""
     evaluations: list[tuple[int, Evaluation]] = field(default_factory=list)
     stats: list[tuple[int, EpochStatsRecord]] = field(default_factory=list)
     snapshots: list[tuple[int, SnapshotWritten]] = field(default_factory=list)
@@ -162,7 +164,7 @@ def _take(seq: int, record: Record | DecodedTable, run: RunRecords) -> None:
         case SnapshotWritten():
             run.snapshots.append((seq, record))
         case LogLines() | Note():
-            run.lines.extend(_lines(record))
+            _take_log(record, run)
 
 
 def _build_table(
@@ -208,13 +210,18 @@ def _build_system(seq: int, record: SystemMetrics) -> PointTable:
     )
 
 
-def _lines(record: LogLines | Note) -> Iterator[StoredLogLine]:
+def _take_log(record: LogLines | Note, run: RunRecords) -> None:
     if isinstance(record, Note):
-        yield StoredLogLine("palestra", record.wall, f"{record.code}: {record.message}")
+        text = f"{record.code}: {record.message}"
+        run.lines.append(StoredLogLine("palestra", record.wall, text))
         return
-    yield from (StoredLogLine(record.stream, record.wall, text) for text in record.lines)
+    run.lines += (StoredLogLine(record.stream, record.wall, text) for text in record.lines)
     if record.truncated:
-        yield StoredLogLine("palestra", record.wall, f"{record.truncated} {CUT}")
+        text = f"{record.truncated} {CUT}"
+        run.lines.append(StoredLogLine("palestra", record.wall, text))
+    run.open_lines[record.stream] = [
+        StoredLogLine(record.stream, record.wall, text) for text in record.open_lines
+    ]
 
 
 def _reached(record: Record | DecodedTable) -> RunProgress | None:

@@ -21,17 +21,27 @@ class LogView(View):
     """Pass as `after` to go on."""
     complete: bool
     """True when no later line is stored now."""
+    open_lines: tuple["OpenLogLine", ...] = ()
+    """The lines that follow and are not complete yet, such as progress bars.
+
+    They replace those of every earlier answer. Empty unless the answer is `complete`.
+    """
 
 
-class LogLine(View):
-    """A line of a run's log."""
+class OpenLogLine(View):
+    """A line of a run's log that is not complete; its text is the newest one."""
 
-    n: int
-    """Ordinal within the run, from 1."""
     attempt_id: str
     stream: Literal["stdout", "stderr", "palestra"]
     wall: float
     text: str
+
+
+class LogLine(OpenLogLine):
+    """A complete line of a run's log."""
+
+    n: int
+    """Ordinal within the run, from 1."""
 
 
 class SeriesInfo(View):

@@ -19,6 +19,10 @@ _Model = TypeVar("_Model", bound=Document)
 MAX_BATCH_BYTES = 1_048_576
 MAX_BATCH_RECORDS = 5_000
 MAX_LOG_LINE = 32_768
+MAX_OPEN_LINE = 1_000
+"""Characters of an open line, which is sent again whenever it changes."""
+MAX_OPEN_LINES = 16
+"""Open lines of one stream of an attempt."""
 MAX_SERIES_PER_RUN = 2_000
 MAX_COLUMN = 65_536
 """Entries of each column of one record of points or episodes."""
@@ -206,17 +210,29 @@ class EpochStatsRecord(RunRecord):
 
 
 class LogLines(RunRecord):
-    """Lines of the trainer's output."""
+    """Lines of the trainer's output.
+
+    The open lines of a record replace those of the record before it, of the same attempt, run and
+    stream. A record with neither complete nor open lines removes them.
+    """
 
     type: Literal["log"] = "log"
     stream: Literal["stdout", "stderr", "palestra"]
     wall: WallTime
     lines: Annotated[
         tuple[Annotated[str, Field(max_length=MAX_LOG_LINE)], ...],
-        Field(min_length=1, max_length=1_000),
+        Field(max_length=1_000),
     ]
+    open_lines: Annotated[
+        tuple[Annotated[str, Field(max_length=MAX_OPEN_LINE)], ...],
+        Field(max_length=MAX_OPEN_LINES, exclude_if=lambda value: not value),
+    ] = ()
+    """Text so far of the lines after `lines` that are not complete, such as progress bars.
+
+    Servers that take them say so when an attempt is claimed (`ClaimAnswer.takes_open_lines`).
+    """
     truncated: Annotated[int, Field(ge=0)] = 0
-    """Characters cut from over-long lines."""
+    """Characters that were cut from over-long lines without a note in the line."""
 
 
 class SystemMetrics(RunRecord):

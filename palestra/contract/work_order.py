@@ -141,6 +141,10 @@ class ClaimAnswer(Document):
     """Whether the server takes records of the type `table`; to an older one the trainer sends each
     series as a record of its own.
     """
+    takes_open_lines: bool = False
+    """Whether the server takes `LogLines.open_lines`; to an older one the supervisor sends complete
+    lines only.
+    """
 
 
 class Backlog(Document):

@@ -56,6 +56,7 @@ def _divide(record: RunRecord, size: int, limit: int) -> tuple[RunRecord, ...]:
         rest = {name: getattr(record, name)[half:] for name in names}
         if isinstance(record, LogLines):
             rest["truncated"] = 0
+            first["open_lines"] = ()
         if isinstance(record, Table):
             first["series"] = {name: values[:half] for name, values in record.series.items()}
             rest["series"] = {name: values[half:] for name, values in record.series.items()}

@@ -70,9 +70,10 @@ def make_stats(run: str, env_steps: int) -> Json:
     return {"type": "experiment_stats", "run": run, "wall": 1.0, **counters}
 
 
-def make_log(run: str, *lines: str) -> Json:
-    """Returns a record with lines of standard output."""
-    return {"type": "log", "run": run, "stream": "stdout", "wall": 1.0, "lines": list(lines)}
+def make_log(run: str, *lines: str, open_lines: Sequence[str] = (), stream: str = "stdout") -> Json:
+    """Returns a record with lines of an output, by default of standard output."""
+    record = {"type": "log", "run": run, "stream": stream, "wall": 1.0, "lines": list(lines)}
+    return record | ({"open_lines": list(open_lines)} if open_lines else {})
 
 
 def make_system_record(run: str, **values: float) -> Json:

@@ -25,7 +25,7 @@ from app.db.models.jobs import (
     JobRow,
     JobRunRow,
 )
-from app.db.models.logs import LogBlockRow
+from app.db.models.logs import LogBlockRow, OpenLogLinesRow
 from app.db.models.pools import EnrolmentTokenRow, PoolRow, PoolWindowRow, ProjectPoolRow, QuotaRow
 from app.db.models.projects import MembershipRow, ProjectRow, UserRow
 from app.db.models.saved_views import SavedViewRow
@@ -73,6 +73,7 @@ __all__ = [
     "LoginLinkRow",
     "LoginSessionRow",
     "MembershipRow",
+    "OpenLogLinesRow",
     "PoolHourRow",
     "PoolRow",
     "PoolWindowRow",

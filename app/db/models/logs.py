@@ -23,3 +23,23 @@ class LogBlockRow(Base):
     total_bytes: Mapped[int] = mapped_column(BigInteger)
     """Bytes of the run's log up to and including this block, for its limit."""
     content: Mapped[bytes] = mapped_column(LargeBinary)
+
+
+class OpenLogLinesRow(Base):
+    """Lines of an attempt's output that are not complete yet, such as progress bars.
+
+    They are replaced by their newest text and have no ordinal until they are complete.
+    """
+
+    __tablename__ = "open_log_lines"
+    __table_args__ = (Index(None, "attempt_id"),)
+
+    run_id: Mapped[str] = mapped_column(
+        String(64), ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True
+    )
+    attempt_id: Mapped[str] = mapped_column(
+        String(64), ForeignKey("attempts.id", ondelete="CASCADE"), primary_key=True
+    )
+    stream: Mapped[str] = mapped_column(String(16), primary_key=True)
+    content: Mapped[bytes] = mapped_column(LargeBinary)
+    """The lines as a block (`app.metrics.logs`)."""

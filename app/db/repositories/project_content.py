@@ -27,7 +27,7 @@ from app.db.models.curves import (
 from app.db.models.events import EventRow
 from app.db.models.experiments import ExperimentRow, RunRow, SubmissionRow
 from app.db.models.jobs import AttemptRow, AttemptRunRow, JobRow, JobRunRow
-from app.db.models.logs import LogBlockRow
+from app.db.models.logs import LogBlockRow, OpenLogLinesRow
 from app.db.models.projects import MembershipRow, ProjectRow, UserRow
 from app.db.models.saved_views import SavedViewRow
 from app.db.models.snapshots import SnapshotFileRow, SnapshotRow
@@ -93,6 +93,7 @@ OF_RUN: Final[tuple[Remove, ...]] = (
     _make_remover(BlockRow, _refers_to(BlockRow.series_id, SeriesRow.id, SeriesRow.run_id)),
     _make_remover(SeriesRow, _has_value(SeriesRow.run_id)),
     _make_remover(LogBlockRow, _has_value(LogBlockRow.run_id)),
+    _make_remover(OpenLogLinesRow, _has_value(OpenLogLinesRow.run_id)),
     _make_remover(EpochStatsRow, _has_value(EpochStatsRow.run_id)),
     _make_remover(EpochBlockRow, _has_value(EpochBlockRow.run_id)),
     _make_remover(EvaluationRow, _has_value(EvaluationRow.run_id)),

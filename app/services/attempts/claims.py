@@ -95,6 +95,7 @@ def _answer(
         lease_seconds=settings.lease_seconds,
         renew_seconds=settings.renew_seconds,
         takes_tables=True,
+        takes_open_lines=True,
     )
 
 

@@ -15,6 +15,7 @@ from app.services.events import event_log
 from app.services.jobs import job_state
 from app.services.jobs.job_state import TransitionDetails
 from app.services.snapshots import snapshots
+from app.services.telemetry import run_logs
 from app.services.views.jobs import build_attempt_view
 from palestra.contract.documents import encode_canonical_json
 from palestra.contract.job_options import Limits
@@ -121,6 +122,7 @@ async def _follow(
     )
     decision = _decide_retry(job, outcome, cause, _lived(attempt) if began else retry.QUICK_SECONDS)
     ended = await rows.load_facts(session, attempt.id)
+    await run_logs.complete_open_lines(session, job, attempt)
     await usage_entries.book(session, job, attempt, ended.environment)
     links = await job_rows.list_runs_with_links(session, job.id)
     training = {one.run_id for one in carried if one.training}

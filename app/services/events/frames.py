@@ -5,14 +5,15 @@ Rows of the types `points` and `log` name the blocks whose content is inserted h
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from app.db.engine import Session
 from app.db.models.events import EventRow
-from app.db.models.logs import LogBlockRow
+from app.db.models.logs import LogBlockRow, OpenLogLinesRow
 from app.db.repositories import blocks as rows
+from app.db.repositories import open_log_lines
 from app.db.repositories.blocks import RunBatch, StoredBatch
 from app.metrics import logs
 from app.metrics.columns import Columns
@@ -57,9 +58,15 @@ async def expand(session: Session, events: Sequence[EventRow]) -> list[LiveEvent
     points = await rows.load_batches(
         session, [_get_batch(event) for event in events if event.type == POINTS]
     )
-    log_blocks = [event.data["block"] for event in events if event.type == LOG]
-    lines = await rows.load_log_blocks(session, log_blocks)
-    shown = ((event, _content(event, points, lines)) for event in events)
+    log_events = [event for event in events if event.type == LOG]
+    blocks = [event.data["block"] for event in log_events if event.data["block"] is not None]
+    lines = await rows.load_log_blocks(session, blocks)
+    open_lines: dict[str, list[OpenLogLinesRow]] = {}
+    for row in await open_log_lines.list_for_runs(
+        session, {event.run_id for event in log_events if event.run_id is not None}
+    ):
+        open_lines.setdefault(row.run_id, []).append(row)
+    shown = ((event, _content(event, points, lines, open_lines)) for event in events)
     return [_event(event, data) for event, data in shown if data is not None]
 
 
@@ -83,14 +90,19 @@ def _content(
     event: EventRow,
     points: Mapping[RunBatch, StoredBatch],
     lines: Mapping[int, LogBlockRow],
+    open_lines: Mapping[str, Sequence[OpenLogLinesRow]],
 ) -> Mapping[str, Any] | None:
     if event.type == POINTS:
         batch = _get_batch(event)
         found = points.get(batch)
         return None if found is None else _points(batch.first_seq, read_batch(batch, found))
     if event.type == LOG:
-        held = lines.get(event.data["block"])
-        return None if held is None else log_content(held)
+        block_id, run_id = event.data["block"], event.run_id or ""
+        block = lines.get(block_id)
+        if block is None and block_id is not None:
+            return None
+        last_line = event.data.get("last_line", 0) if block is None else block.last_line
+        return _log_content(run_id, block, last_line, open_lines.get(run_id, ()))
     return event.data
 
 
@@ -113,19 +125,44 @@ def _columns(name: str, columns: Columns) -> dict[str, Any]:
     }
 
 
-def log_content(block: LogBlockRow) -> dict[str, Any]:
-    """Returns the lines of a block in the format of the log route's response."""
-    lines = [
+def _log_content(
+    run_id: str,
+    block: LogBlockRow | None,
+    last_line: int,
+    open_lines: Iterable[OpenLogLinesRow],
+) -> dict[str, Any]:
+    """Returns lines in the format of the log route's response.
+
+    Args:
+        run_id: The run.
+        block: The complete lines; `None` if only open lines have changed.
+        last_line: Ordinal of the last complete line.
+        open_lines: The present open lines of the run.
+    """
+    lines = (
+        []
+        if block is None
+        else [{**line, "n": block.first_line + i} for i, line in enumerate(_lines(block))]
+    )
+    return {
+        "run_id": run_id,
+        "lines": lines,
+        "next_after": last_line,
+        "complete": True,
+        "open_lines": [line for row in open_lines for line in _lines(row)],
+    }
+
+
+def _lines(block: LogBlockRow | OpenLogLinesRow) -> list[dict[str, Any]]:
+    return [
         {
-            "n": block.first_line + i,
             "attempt_id": block.attempt_id,
             "stream": line.stream,
             "wall": line.wall,
             "text": line.text,
         }
-        for i, line in enumerate(logs.decode(block.content))
+        for line in logs.decode(block.content)
     ]
-    return {"run_id": block.run_id, "lines": lines, "next_after": block.last_line, "complete": True}
 
 
 def write_numbers(values: list[float]) -> list[float | str]:
@@ -148,6 +185,8 @@ def _event(event: EventRow, data: Mapping[str, Any]) -> LiveEvent:
 
 
 def _resource(event: EventRow) -> tuple[str | None, ...] | None:
+    if event.type == LOG and event.data["block"] is None:
+        return "open_log_lines", event.project_id, event.run_id, None
     if event.type not in _REPLACED:
         return None
     name = event.data.get("id") or event.data.get("pool")

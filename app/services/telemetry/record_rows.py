@@ -17,19 +17,17 @@ from app.db.repositories import snapshots as snapshot_rows
 from app.db.repositories import telemetry as rows
 from app.db.repositories.writers import CarriedRun, Writer
 from app.domain.errors import InvalidError
-from app.metrics import logs, point_tables
+from app.metrics import point_tables
 from app.metrics.blocks import Floats
-from app.metrics.logs import StoredLogLine
 from app.metrics.sort_records import RunProgress, RunRecords
 from app.services.events import event_log
 from app.services.snapshots import snapshots
+from app.services.telemetry import run_logs
 from app.services.views.runs import build_evaluation_view
 from palestra.contract import telemetry
 from palestra.contract.names import new_id
 from palestra.contract.telemetry import MAX_SERIES_PER_RUN, write_number
 
-MAX_LOG_BYTES: Final = 2**30
-"""Maximum size of a run's log in bytes."""
 _RATE_SECONDS: Final = 10.0
 """Time constant of the moving average of a run's env_steps per second."""
 
@@ -201,8 +199,14 @@ class Store:
                     "last_seq": context.last_seq,
                 }
                 event_log.record(self._session, "points", batch, **context.event_ids)
-            if records.lines:
-                await _write_log(self._session, context, records.lines)
+            if records.lines or records.open_lines:
+                await run_logs.append(
+                    self._session,
+                    context.attempt.id,
+                    context.event_ids,
+                    records.lines,
+                    records.open_lines,
+                )
             for seq, snapshot in records.snapshots:
                 origin = snapshots.Origin(context.run, context.attempt.id, context.run.fence, seq)
                 await snapshots.add_written(self._session, origin, snapshot)
@@ -264,42 +268,6 @@ class Store:
 def _build_too_many(pointer: str) -> InvalidError:
     message = f"A run holds at most {MAX_SERIES_PER_RUN} series. Use fewer names."
     return InvalidError("too_many_metrics", message, pointer=pointer)
-
-
-async def _write_log(session: Session, context: RecordContext, lines: list[StoredLogLine]) -> None:
-    last_line, total = await rows.read_log_end(session, context.run.id)
-    kept, total = _cut_to_limit(lines, total)
-    if not kept:
-        return
-    row = {
-        "run_id": context.run.id,
-        "attempt_id": context.attempt.id,
-        "first_line": last_line + 1,
-        "last_line": last_line + len(kept),
-        "total_bytes": total,
-        "content": logs.encode(kept),
-    }
-    block_id = await rows.add_log(session, row)
-    event_log.record(session, "log", {"block": block_id}, **context.event_ids)
-
-
-def _cut_to_limit(lines: list[StoredLogLine], total: int) -> tuple[list[StoredLogLine], int]:
-    """Returns the lines that fit within the log's size limit, and the size after them.
-
-    If lines are dropped, a last line states it.
-    """
-    kept: list[StoredLogLine] = []
-    for line in lines:
-        if total + line.size > MAX_LOG_BYTES:
-            full = StoredLogLine(
-                "palestra",
-                line.wall,
-                f"log_full: the log reached {MAX_LOG_BYTES} bytes; later lines are dropped",
-            )
-            return ([] if total > MAX_LOG_BYTES else [*kept, full]), MAX_LOG_BYTES + 1
-        total += line.size
-        kept.append(line)
-    return kept, total
 
 
 async def _write_evaluations(session: Session, context: RecordContext, content: RunRecords) -> None:

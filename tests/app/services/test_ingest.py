@@ -283,7 +283,7 @@ async def test_special_numbers_are_stored_exactly(training: Training, value: Any
 async def test_a_log_at_its_size_limit_ends_with_one_notice(
     training: Training, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.services.telemetry.record_rows.MAX_LOG_BYTES", 20)
+    monkeypatch.setattr("app.services.telemetry.run_logs.MAX_LOG_BYTES", 20)
     for seq in range(1, 6):
         await training.send(seq, [records.make_log(training.run_id, f"line {seq}")])
     async with training.database.read() as session:

@@ -70,7 +70,7 @@ async def add_rows_to_every_table(live_run: AttemptWithStore) -> None:
         records.make_points(run, "loss/td", [1], ["NaN"]),
         records.make_episodes(run, [1]),
         records.make_stats(run, 5),
-        records.make_log(run, "a line"),
+        records.make_log(run, "a line", open_lines=["50%"]),
         records.make_evaluation(run, 5, 1.0),
     )
     await live_run.write_snapshot(10)
@@ -390,7 +390,8 @@ async def test_jobs_beyond_the_first_hundred_are_cancelled_by_the_daemon(
 def test_every_table_is_removed_or_named_here() -> None:
     """A new table with content of projects must be removed with its project."""
     removed = {
-        "curve_tails", "curve_rollups", "curve_blocks", "series", "log_blocks", "epoch_stats",
+        "curve_tails", "curve_rollups", "curve_blocks", "series", "log_blocks", "open_log_lines",
+        "epoch_stats",
         "epoch_blocks", "evaluations", "snapshot_files",
         "snapshots", "artifacts", "attempt_runs", "job_runs", "runs", "telemetry_batches",
         "attempts", "jobs", "submissions", "experiments", "events", "tokens", "memberships",

@@ -66,3 +66,12 @@ async def test_this_server_tells_workers_that_it_takes_tables(training: Training
     sent = claimed.model_dump(mode="json")
     del sent["takes_tables"]
     assert not ClaimAnswer.model_validate(sent, strict=False).takes_tables
+
+
+async def test_this_server_tells_workers_that_it_takes_open_lines(training: Training) -> None:
+    job = await training.world.submit_one_job(seeds=[98])
+    claimed = await training.world.claim(job.id, training.worker_id, slot=1)
+    assert claimed.takes_open_lines
+    sent = claimed.model_dump(mode="json")
+    del sent["takes_open_lines"]
+    assert not ClaimAnswer.model_validate(sent, strict=False).takes_open_lines

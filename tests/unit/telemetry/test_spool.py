@@ -198,6 +198,7 @@ def test_long_columns_become_several_records(spool_directory: Path):
         stream="stdout",
         wall=1.0,
         lines=tuple("x" * 32_768 for _ in range(100)),
+        open_lines=("50%",),
         truncated=5,
     )
     with SpoolWriter(spool_directory) as writer:
@@ -222,7 +223,9 @@ def test_long_columns_become_several_records(spool_directory: Path):
             )
             == expected
         )
-    assert sum(document["truncated"] for document in documents if document["type"] == "log") == 5
+    logs = [document for document in documents if document["type"] == "log"]
+    assert sum(document["truncated"] for document in logs) == 5
+    assert [document.get("open_lines") for document in logs[-2:]] == [None, ["50%"]]
 
 
 def test_an_evaluation_too_large_says_what_it_left_out(spool_directory: Path):
