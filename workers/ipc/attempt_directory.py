@@ -6,6 +6,7 @@ Imports little, because the watchdog uses it.
 
     work_order.json    the WorkOrder; written by the task, read by supervisor and trainer
     takes_tables       present if the server takes telemetry records of the type `table`
+    takes_open_lines   present if the server takes open lines in records of the log
     inputs/<snapshot id>/<file>
                        snapshots to load: downloaded and verified before the trainer starts, or
                        when it asks for one
@@ -79,6 +80,10 @@ class AttemptDirectory:
     @property
     def takes_tables(self) -> Path:
         return self.root / "takes_tables"
+
+    @property
+    def takes_open_lines(self) -> Path:
+        return self.root / "takes_open_lines"
 
     @property
     def inputs(self) -> Path:
@@ -157,12 +162,15 @@ class AttemptDirectory:
         """The mark of the attempt: an environment variable of all its processes."""
         return f"{ATTEMPT_VARIABLE}={self.attempt_id}"
 
-    def create(self, work_order: bytes, *, takes_tables: bool = True) -> None:
+    def create(
+        self, work_order: bytes, *, takes_tables: bool = True, takes_open_lines: bool = True
+    ) -> None:
         """Makes the directory with the work order (JSON) in it.
 
         Args:
             work_order: The work order as JSON.
             takes_tables: Whether the server takes telemetry records of the type `table`.
+            takes_open_lines: Whether the server takes open lines in records of the log.
 
         Raises:
             FileExistsError: If the attempt was started on this machine before.
@@ -172,6 +180,8 @@ class AttemptDirectory:
             directory.mkdir()
         if takes_tables:
             self.takes_tables.touch()
+        if takes_open_lines:
+            self.takes_open_lines.touch()
         write_atomically(self.work_order, work_order)
 
     def clear_blobs(self) -> None:
