@@ -9,6 +9,7 @@ import typer
 from pydantic import JsonValue
 
 from palestra.cli.list_options import check_filter, check_sort, split_keys
+from palestra.cli.log_printer import LogPrinter
 from palestra.cli.named_keys import warn_of_unknown_order
 from palestra.cli.output import (
     build_table,
@@ -16,11 +17,9 @@ from palestra.cli.output import (
     describe_cause,
     describe_clock,
     emit_json,
-    emit_json_line,
     fail_usage,
     format_number,
     format_state,
-    out,
     remove_control_characters,
     shorten,
     show,
@@ -362,25 +361,24 @@ def logs(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Prints the log of a run."""
-    with connect(server, token_file) as client:
-        after = _print_log(client, run, 0, as_json=json)
+    """Prints the log of a run.
+
+    On a terminal also the newest text of lines that are not complete, such as progress bars.
+    """
+    with connect(server, token_file) as client, LogPrinter(as_json=json) as printer:
+        after = _print_log(client, run, 0, printer)
         while follow:
             ended = client.run(run).state in FINAL_RUN_STATES
-            after = _print_log(client, run, after, as_json=json)
+            after = _print_log(client, run, after, printer)
             if ended:
                 return
             time.sleep(0.5)
 
 
-def _print_log(client: Client, run: str, after: int, *, as_json: bool) -> int:
+def _print_log(client: Client, run: str, after: int, printer: LogPrinter) -> int:
     while True:
-        piece = client.log(run, after=after)
-        for line in piece.lines:
-            if as_json:
-                emit_json_line(line)
-            else:
-                out.out(remove_control_characters(line.text), highlight=False)
-        after = piece.next_after
-        if piece.complete or not piece.lines:
+        page = client.log(run, after=after)
+        printer.print(page)
+        after = page.next_after
+        if page.complete or not page.lines:
             return after
