@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
+import type { LogLine, LogPage } from "@/api/types";
 import type { Subscription, ToTab } from "@/live/connectionTypes";
 import { LogTail } from "@/live/logTail";
 import { PortServer } from "@/live/portServer";
@@ -289,35 +290,82 @@ describe("two tabs of a browser", () => {
 });
 
 describe("log tail", () => {
-  const line = (n: number) => ({
-    n,
+  const openLine = (text: string) => ({
     attempt_id: "a",
     stream: "stdout" as const,
     wall: 0,
-    text: String(n),
+    text,
   });
+  const line = (n: number) => ({ ...openLine(String(n)), n });
+  const page = (lines: LogLine[], next_after: number, ...openTexts: string[]): LogPage => ({
+    run_id: "r",
+    lines,
+    next_after,
+    complete: true,
+    open_lines: openTexts.map(openLine),
+  });
+  const numbers = (tail: LogTail) => tail.state().lines.map((one) => one.n);
+  const openTexts = (tail: LogTail) => tail.state().openLines.map((one) => one.text);
 
   it("reads stored lines, appends new ones, fills a gap, and repeats no line", async () => {
     const stored = [1, 2, 3].map(line);
     vi.stubGlobal("fetch", (url: string) => {
       const after = Number(new URL(url, "http://x").searchParams.get("after"));
       const lines = stored.filter((one) => one.n > after).slice(0, 2);
-      const complete = stored.every((one) => one.n <= (lines.at(-1)?.n ?? after));
-      return Promise.resolve(
-        new Response(JSON.stringify({ run_id: "r", lines, next_after: 0, complete })),
-      );
+      const last = lines.at(-1)?.n ?? after;
+      const complete = stored.every((one) => one.n <= last);
+      return Promise.resolve(new Response(JSON.stringify({ ...page(lines, last), complete })));
     });
     const tail = new LogTail("r");
-    const numbers = () => tail.state().lines.map((one) => one.n);
     tail.open();
     await settle();
     await settle();
-    expect(numbers()).toEqual([1, 2, 3]);
-    tail.append({ run_id: "r", lines: [line(3), line(4)], next_after: 4, complete: true });
-    expect(numbers()).toEqual([1, 2, 3, 4]);
+    expect(numbers(tail)).toEqual([1, 2, 3]);
+    tail.append(page([line(3), line(4)], 4));
+    expect(numbers(tail)).toEqual([1, 2, 3, 4]);
     stored.push(line(4), line(5), line(6));
-    tail.append({ run_id: "r", lines: [line(6)], next_after: 6, complete: true });
+    tail.append(page([line(6)], 6));
     await settle();
-    expect(numbers()).toEqual([1, 2, 3, 4, 5, 6]);
+    expect(numbers(tail)).toEqual([1, 2, 3, 4, 5, 6]);
+  });
+
+  it("replaces open lines by their newest text, until they are complete", async () => {
+    vi.stubGlobal("fetch", () =>
+      Promise.resolve(new Response(JSON.stringify(page([line(1)], 1, "10%")))),
+    );
+    const tail = new LogTail("r");
+    tail.open();
+    await settle();
+    expect([numbers(tail), openTexts(tail)]).toEqual([[1], ["10%"]]);
+    tail.append(page([], 1, "outer", "20%"));
+    expect([numbers(tail), openTexts(tail)]).toEqual([[1], ["outer", "20%"]]);
+    tail.append(page([line(2)], 2, "30%"));
+    expect([numbers(tail), openTexts(tail)]).toEqual([[1, 2], ["30%"]]);
+    tail.append(page([line(3)], 3));
+    expect([numbers(tail), openTexts(tail)]).toEqual([[1, 2, 3], []]);
+  });
+
+  it("reads the lines that an event of open lines shows as missing", async () => {
+    let stored = page([line(1)], 1);
+    vi.stubGlobal("fetch", () => Promise.resolve(new Response(JSON.stringify(stored))));
+    const tail = new LogTail("r");
+    tail.open();
+    await settle();
+    stored = page([line(2)], 2, "50%");
+    tail.append(page([], 2, "40%"));
+    await settle();
+    expect([numbers(tail), openTexts(tail)]).toEqual([[1, 2], ["50%"]]);
+  });
+
+  it("shows what arrives while stored lines are read", async () => {
+    let answer = (_: Response) => {};
+    vi.stubGlobal("fetch", () => new Promise<Response>((resolve) => (answer = resolve)));
+    const tail = new LogTail("r");
+    tail.open();
+    tail.append(page([line(2)], 2, "50%"));
+    tail.append(page([], 2, "60%"));
+    answer(new Response(JSON.stringify(page([line(1), line(2)], 2, "40%"))));
+    await settle();
+    expect([numbers(tail), openTexts(tail)]).toEqual([[1, 2], ["60%"]]);
   });
 });

@@ -114,6 +114,7 @@ export function answer(
         lines: run.log.filter((line) => line.n > Number(query.get("after") ?? 0)),
         next_after: run.log.length,
         complete: true,
+        open_lines: [],
       };
     if (part === "artifacts") return page(query.get("kind") === "video" ? [] : files(run));
     if (part === "provenance") return provenance(run);

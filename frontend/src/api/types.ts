@@ -112,6 +112,7 @@ export type StatisticsResult = Schemas["StatisticsResult"];
 export type GroupStatistics = Schemas["GroupStatistics"];
 export type LogPage = Schemas["LogView"];
 export type LogLine = Schemas["LogLine"];
+export type OpenLogLine = Schemas["OpenLogLine"];
 export type Problem = Schemas["Problem"];
 export type RunState = Schemas["RunState"];
 export type JobState = Schemas["JobState"];

@@ -1,16 +1,18 @@
 /**
  * The log of a run: stored pages first, then lines of the stream. Line numbers show repeated and
- * missing lines.
+ * missing lines. Open lines, such as progress bars, have no number: the newest ones replace them.
  */
 import { ApiError } from "@/api/client";
 import { logPage } from "@/api/queries";
-import type { LogLine, LogPage } from "@/api/types";
+import type { LogLine, LogPage, OpenLogLine } from "@/api/types";
 import { computeRetryDelay, isTransient } from "@/lib/outage";
 
 const MOST_LINES = 50_000;
 
 export interface LogState {
   lines: readonly LogLine[];
+  /** The lines that follow and are not complete yet. */
+  openLines: readonly OpenLogLine[];
   loading: boolean;
   error: ApiError | null;
   /** Whether lines before the first one were dropped. */
@@ -19,9 +21,11 @@ export interface LogState {
 
 export class LogTail {
   readonly runId: string;
-  #state: LogState = { lines: [], loading: true, error: null, cut: false };
+  #state: LogState = { lines: [], openLines: [], loading: true, error: null, cut: false };
   #last = 0;
   #reading: AbortController | null = null;
+  /** The newest lines of the stream that arrived during a reading. */
+  #waiting: LogPage | null = null;
   #failures = 0;
   #again: ReturnType<typeof setTimeout> | undefined;
   readonly #listeners = new Set<() => void>();
@@ -53,11 +57,13 @@ export class LogTail {
 
   /** Adds lines of the stream; missing lines are read from the server. */
   append(page: LogPage): void {
-    if (this.#reading !== null) return;
-    const fresh = page.lines.filter((line) => line.n > this.#last);
-    if (fresh.length === 0) return;
-    if ((fresh[0] as LogLine).n > this.#last + 1) void this.#read();
-    else this.#add(fresh);
+    if (this.#reading !== null) {
+      this.#waiting = page;
+      return;
+    }
+    const hasGap = page.next_after - page.lines.length > this.#last;
+    if (hasGap) void this.#read();
+    else this.#add(page);
   }
 
   async #read(): Promise<void> {
@@ -65,11 +71,12 @@ export class LogTail {
     clearTimeout(this.#again);
     const reading = new AbortController();
     this.#reading = reading;
+    this.#waiting = null;
     try {
       for (let complete = false; !complete; ) {
         const page = await logPage(this.runId, this.#last, reading.signal);
         if (reading.signal.aborted) return;
-        this.#add(page.lines.filter((line) => line.n > this.#last));
+        this.#add(page);
         complete = page.complete || page.lines.length === 0;
       }
       this.#failures = 0;
@@ -89,14 +96,23 @@ export class LogTail {
     } finally {
       if (this.#reading === reading) this.#reading = null;
     }
+    const waiting = this.#waiting;
+    this.#waiting = null;
+    if (waiting !== null) this.append(waiting);
   }
 
-  #add(fresh: readonly LogLine[]): void {
-    if (fresh.length === 0) return;
+  #add(page: LogPage): void {
+    const openLines = page.open_lines;
+    const fresh = page.lines.filter((line) => line.n > this.#last);
+    if (fresh.length === 0) {
+      if (openLines.length > 0 || this.#state.openLines.length > 0)
+        this.#set({ ...this.#state, openLines });
+      return;
+    }
     this.#last = (fresh.at(-1) as LogLine).n;
     const all = [...this.#state.lines, ...fresh];
     const cut = this.#state.cut || all.length > MOST_LINES;
-    this.#set({ ...this.#state, lines: all.slice(-MOST_LINES), cut, loading: false });
+    this.#set({ ...this.#state, lines: all.slice(-MOST_LINES), openLines, cut, loading: false });
   }
 
   #set(state: LogState): void {

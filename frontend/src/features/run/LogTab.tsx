@@ -1,7 +1,7 @@
 import { Skeleton, Switch } from "@mantine/core";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
-import type { LogLine, RunDetail } from "@/api/types";
+import type { LogLine, OpenLogLine, RunDetail } from "@/api/types";
 import { splitIntoPieces } from "@/lib/ansi";
 import { formatClock, formatCount } from "@/lib/format";
 import type { LogTail } from "@/live/logTail";
@@ -21,10 +21,9 @@ export function LogTab({ run, tail }: { run: RunDetail; tail: LogTail }) {
   const input = useRef<HTMLInputElement>(null);
   const lines = useMemo(() => {
     const wanted = query.toLowerCase();
-    return wanted
-      ? state.lines.filter((line) => line.text.toLowerCase().includes(wanted))
-      : state.lines;
-  }, [state.lines, query]);
+    const all = [...state.lines, ...state.openLines];
+    return wanted ? all.filter((line) => line.text.toLowerCase().includes(wanted)) : all;
+  }, [state.lines, state.openLines, query]);
   return (
     <Panel
       flush
@@ -41,7 +40,7 @@ export function LogTab({ run, tail }: { run: RunDetail; tail: LogTail }) {
         <>
           <span className="faint">
             {query ? `${formatCount(lines.length)} of ` : ""}
-            {formatCount(state.lines.length)} lines{state.cut ? ", older ones left out" : ""}
+            {formatCount(state.lines.length + state.openLines.length)} lines{state.cut ? ", older ones left out" : ""}
           </span>
           <Switch
             label="Follow"
@@ -70,7 +69,7 @@ export function LogTab({ run, tail }: { run: RunDetail; tail: LogTail }) {
 }
 
 interface LinesProps {
-  lines: readonly LogLine[];
+  lines: readonly (LogLine | OpenLogLine)[];
   follow: boolean;
   onFollow(follow: boolean): void;
 }
@@ -115,7 +114,7 @@ function Lines({ lines, follow, onFollow }: LinesProps) {
             className={classes.place}
             style={{ transform: `translateY(${item.start}px)` }}
           >
-            <Line line={lines[item.index] as LogLine} />
+            <Line line={lines[item.index] as LogLine | OpenLogLine} />
           </div>
         ))}
       </div>
@@ -123,10 +122,13 @@ function Lines({ lines, follow, onFollow }: LinesProps) {
   );
 }
 
-function Line({ line }: { line: LogLine }) {
+function Line({ line }: { line: LogLine | OpenLogLine }) {
+  const isOpen = !("n" in line);
   return (
-    <div className={classes.line} data-stream={line.stream}>
-      <span className={classes.number}>{line.n}</span>
+    <div className={classes.line} data-stream={line.stream} data-open={isOpen || undefined}>
+      <span className={classes.number} title={isOpen ? "This line is not complete" : undefined}>
+        {isOpen ? "…" : line.n}
+      </span>
       <span className={classes.time}>{formatClock(line.wall)}</span>
       <span className={classes.text}>
         {splitIntoPieces(line.text).map((piece, i) => (
