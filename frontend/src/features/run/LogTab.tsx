@@ -40,7 +40,8 @@ export function LogTab({ run, tail }: { run: RunDetail; tail: LogTail }) {
         <>
           <span className="faint">
             {query ? `${formatCount(lines.length)} of ` : ""}
-            {formatCount(state.lines.length + state.openLines.length)} lines{state.cut ? ", older ones left out" : ""}
+            {formatCount(state.lines.length + state.openLines.length)} lines
+            {state.cut ? ", older ones left out" : ""}
           </span>
           <Switch
             label="Follow"
