@@ -227,7 +227,7 @@ class RunMethods(ClientMethods):
         return self._feed.follow(scope, after, reconnect=reconnect)
 
     def log(self, run_id: str, *, after: int = 0, limit: int = 1_000) -> LogView:
-        """Returns the lines of a run's log after line `after`."""
+        """Returns the lines of a run's log after line `after`, the last page with open lines."""
         return self._connection.get(
             LogView, f"/runs/{encode_path_part(run_id)}/log", {"after": after, "limit": limit}
         )

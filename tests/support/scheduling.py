@@ -28,6 +28,7 @@ GROUPS: Final[Mapping[str, Sequence[str]]] = {
         "test_results",
         "test_first_day",
         "test_secret_rotation",
+        "test_progress_bars",
     ),
     "site: parts of pages": ("test_accessibility", "test_curve_pages", "test_statistics_pages"),
     "site: pages": (

@@ -88,5 +88,5 @@ async def read_log(
     ] = 0,
     limit: Annotated[int, Query(ge=1, le=MAX_LINES, description="Lines per answer.")] = 1_000,
 ) -> LogView:
-    """Returns lines of a run's log."""
+    """Returns lines of a run's log; the last page has the lines that are not complete, too."""
     return await logs.read(session, principal, run_id, after=after, limit=limit)

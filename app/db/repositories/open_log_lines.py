@@ -58,9 +58,7 @@ async def list_for_attempt(session: Session, attempt_id: str) -> Sequence[OpenLo
     )
 
 
-async def _list(
-    session: Session, query: Select[tuple[OpenLogLinesRow]]
-) -> Sequence[OpenLogLinesRow]:
+async def _list(session: Session, query: Select[OpenLogLinesRow]) -> Sequence[OpenLogLinesRow]:
     query = query.order_by(
         OpenLogLinesRow.run_id, OpenLogLinesRow.attempt_id, OpenLogLinesRow.stream
     )

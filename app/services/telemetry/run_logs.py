@@ -48,7 +48,7 @@ async def append(
             "content": logs.encode(fitting),
         }
         block_id = await rows.add_log(session, row)
-    contents = {
+    contents: dict[str, bytes | None] = {
         stream: logs.encode(some) if some and total <= MAX_LOG_BYTES else None
         for stream, some in open_lines.items()
     }

@@ -2136,7 +2136,7 @@ export interface paths {
         };
         /**
          * Read Log
-         * @description Returns lines of a run's log.
+         * @description Returns lines of a run's log; the last page has the lines that are not complete, too.
          */
         get: operations["read_log"];
         put?: never;
