@@ -60,15 +60,15 @@ def test_a_bar_is_one_line_that_is_replaced_until_the_training_ends(
 
 
 def test_a_bar_goes_on_as_another_line_after_a_resume(stack: Stack) -> None:
-    run = submit_with_bar(stack, TEN_HERTZ, 2_000)
-    wait_for_bars(stack, run, 2)
+    run = submit_with_bar(stack, TEN_HERTZ, 1_000)
+    wait_for_bars(stack, run, 1)
     job_id = stack.get(f"runs/{run['id']}")["jobs"][0]["id"]
     stack.post(f"jobs/{job_id}:pause", {})
     stack.wait_for_run(run["id"], lambda run: run["state"] == "paused", "the run is paused")
     paused = list_bars(stack, run, "lines")
     assert (len(paused), list_bars(stack, run, "open_lines")) == (1, [])
     stack.post(f"jobs/{job_id}:resume", {})
-    wait_for_bars(stack, run, 2)
+    wait_for_bars(stack, run, 1)
     assert list_bars(stack, run, "lines") == paused
     release_brake(stack)
     wait_for_success(stack, run["id"])

@@ -20,6 +20,8 @@ _CONTROL: Final = re.compile(
 """Line controls, control sequences (parameters, final character) and operating system commands."""
 _INCOMPLETE: Final = re.compile(r"\x1b(?:\[[0-9;?]{0,32})?\Z")
 _MAX_INCOMPLETE: Final = 40
+_MAX_SCROLLED: Final = 2 * MAX_OPEN_LINES
+"""Rows without a cursor-up sequence after which only the last one stays open."""
 _MAX_COLOR: Final = 256
 """Characters of sequences that are kept until the text that they precede."""
 
@@ -46,8 +48,8 @@ class OutputLines:
     - After a carriage return the next text replaces the line. After backspaces it replaces as many
       characters.
     - The rows that cursor-up sequences reach, at most `MAX_OPEN_LINES`, stay open: their lines
-      are returned when the output scrolls them out. A line that was returned before the cursor
-      moved up to it is returned again with its new text.
+      are returned when the output scrolls them out, or goes on for long without moving up. A line
+      that was returned before the cursor moved up to it is returned again with its new text.
     - Of a line longer than `MAX_LOG_LINE` characters head and tail are kept, with a note of the
       bytes between.
     - Invalid UTF-8 and NUL become U+FFFD. Colors and operating system commands are kept; of
@@ -63,6 +65,8 @@ class OutputLines:
         """Index of the row in which the next text is written."""
         self._height = 1
         """Number of rows that stay open."""
+        self._scrolled = 0
+        """Number of rows since the cursor moved up."""
         self._is_at_start = True
         """Whether the cursor is in the first column, so that the next text replaces the row."""
         self._backspaces = 0
@@ -139,7 +143,10 @@ class OutputLines:
         self._cursor += 1
         if self._cursor == len(self._rows):
             self._rows.append(_Row())
-        if len(self._rows) > self._height:
+            self._scrolled += 1
+        if self._scrolled > _MAX_SCROLLED:
+            self._height = 1
+        while len(self._rows) > self._height:
             row = self._rows.pop(0)
             self._cursor -= 1
             if not row.is_recorded:
@@ -172,6 +179,7 @@ class OutputLines:
             self._cursor += 1
         self._cursor = max(0, self._cursor)
         self._height = max(self._height, len(self._rows))
+        self._scrolled = 0
 
     def _erase(self, parameters: str, *, with_rows_below: bool) -> None:
         row = self._rows[self._cursor]

@@ -30,7 +30,7 @@ def make_log(first: int, *texts: str, open_texts: tuple[str, ...] = ()) -> dict[
 
 PAGES = [
     make_log(1, "begin", open_texts=("outer 0", "10%")),
-    make_log(2, open_texts=("outer 0", "20%")),
+    make_log(2, open_texts=("outer 0", "20% " + "x" * 300)),
     make_log(2, "epoch 1", open_texts=("outer 1", "30% \x1b[31m")),
     make_log(3, "outer 1", "100%"),
 ]
@@ -95,6 +95,7 @@ def test_only_complete_lines_are_printed_as_json(
 def test_a_terminal_shows_the_newest_text_of_open_lines(run_with_bars: FakeHttpServer) -> None:
     written = show_at_a_terminal("--follow")
     assert written.index("10%") < written.index("20%") < written.index("30% \ufffd[31m")
+    assert "x" * 81 not in written, "a row has the width of the terminal"
     assert list_shown_lines(written) == ["begin", "epoch 1", "outer 1", "100%"]
 
 

@@ -1,3 +1,4 @@
+import json
 import os
 import subprocess
 import sys
@@ -6,9 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from palestra.contract.names import new_id
 from palestra.contract.telemetry import MAX_LOG_LINE, MAX_OPEN_LINE, MAX_OPEN_LINES, LogLines
+from palestra.telemetry.spool import SpoolReader, SpoolWriter
+from workers.ipc.attempt_directory import AttemptDirectory
+from workers.ipc.json_log import get_logger
 from workers.supervisor import log_tail
+from workers.supervisor.attempt_telemetry import Observer
 from workers.supervisor.log_tail import OPEN_SECONDS, LogTail
+from workers.supervisor.resource_usage import ResourceSampler
 
 RUN = "run_" + "0" * 26
 BAR = "\r 50%|█████     | 5/10"
@@ -165,11 +172,17 @@ def test_lines_above_bars_of_two_lines_are_complete(log: Path):
     assert len(lines) <= 9
 
 
-def test_more_rows_than_are_kept_open_stay_bounded(log: Path):
-    rows = 3 * MAX_OPEN_LINES
+def test_long_after_bars_of_two_lines_each_line_is_complete_at_once(log: Path):
+    tail = LogTail(log, RUN)
+    add(log, write_nested_bars(9, 9) + "\n\n" + "".join(f"{i}\n" for i in range(100)))
+    assert list_lines(tail.poll())[-1] == "99"
+
+
+@pytest.mark.parametrize("rows", [MAX_OPEN_LINES + 1, 3 * MAX_OPEN_LINES])
+def test_more_rows_than_are_kept_open_stay_bounded(log: Path, rows: int):
     refresh = "".join(f"row {i}\n" for i in range(rows)) + f"\x1b[{rows}A"
     records = list(follow(log, [refresh.encode()] * 20))
-    assert 1 < max(len(record.open_lines) for record in records) <= MAX_OPEN_LINES
+    assert max(len(record.open_lines) for record in records) <= MAX_OPEN_LINES
     assert len(list_lines(records)) <= 20 * rows
     assert list_lines(records)[-1] == f"row {rows - 1}"
 
@@ -303,6 +316,24 @@ def test_for_an_older_server_only_complete_lines_are_recorded(log: Path):
     records += [*tail.poll(), *tail.finish()]
     assert [record.lines for record in records] == [("9%", "epoch 1"), ("10%",)]
     assert not any("open_lines" in record.model_dump_json() for record in records)
+
+
+@pytest.mark.parametrize("takes_open_lines", [True, False])
+def test_an_attempt_records_open_lines_if_its_server_takes_them(
+    tmp_path: Path, takes_open_lines: bool
+):
+    directory = AttemptDirectory(tmp_path / new_id("att"))
+    directory.create(b"{}", takes_open_lines=takes_open_lines)
+    with SpoolWriter(directory.spool) as spool:
+        observer = Observer(directory, [RUN], spool, ResourceSampler(), get_logger())
+        add(directory.trainer_log, BAR)
+        observer.poll(0.0, list)
+        observer.finish()
+    records = [json.loads(payload) for payload in SpoolReader(directory.spool).read().payloads]
+    assert [(record["lines"], record.get("open_lines")) for record in records] == [
+        *([([], [BAR[1:]])] if takes_open_lines else []),
+        ([BAR[1:]], None),
+    ]
 
 
 @pytest.mark.processes
