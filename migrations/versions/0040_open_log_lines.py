@@ -1,14 +1,14 @@
 """Lines of a run's log that are not complete yet, such as progress bars.
 
-Revision: 0039
-Revises: 0038
+Revision: 0040
+Revises: 0039
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0039"
-down_revision = "0038"
+revision = "0040"
+down_revision = "0039"
 branch_labels = None
 depends_on = None
 
