@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+from fastapi import Response
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
@@ -25,7 +26,8 @@ SAFE_HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "sandbox; default-src 'none'",
     "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "private, max-age=31536000, immutable",
+    # A browser asks again each time: who was logged out has the files no more.
+    "Cache-Control": "private, no-cache",
     "Accept-Ranges": "bytes",
 }
 _PLAYED: Final = {".mp4": "video/mp4", ".jpg": "image/jpeg"}
@@ -93,6 +95,18 @@ class AttachmentResponse(StreamingResponse):
             await super().__call__(scope, receive, send)
         finally:
             await self._content.aclose()
+
+
+def is_held(if_none_match: str | None, view: ArtifactView) -> bool:
+    """Returns whether a request says that its client has the content already."""
+    tags = [tag.strip().removeprefix("W/") for tag in (if_none_match or "").split(",")]
+    return "*" in tags or _etag(view) in tags
+
+
+def respond_not_modified(view: ArtifactView) -> Response:
+    """Returns the answer to a client that has the content already."""
+    headers = {"Cache-Control": SAFE_HEADERS["Cache-Control"], "ETag": _etag(view)}
+    return Response(status_code=304, headers=headers)
 
 
 def respond_with_attachment(

@@ -1,13 +1,18 @@
 """Artifacts: declared and uploaded by attempts, listed and downloaded with the scope `read`."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Depends, Header, Request, Response
 from fastapi.responses import StreamingResponse
 
 from app.api.auth import AttemptCaller, Reader, ReaderOrAttempt
 from app.api.deps import DatabaseDep, ReadSession, StoreDep
-from app.api.download import parse_range, respond_with_attachment
+from app.api.download import (
+    is_held,
+    parse_range,
+    respond_not_modified,
+    respond_with_attachment,
+)
 from app.api.errors import HttpProblemError
 from app.api.paging import declare_page_request
 from app.api.strict_body import declare_json_body
@@ -30,6 +35,7 @@ _UPLOAD: dict[str, Any] = {"requestBody": {"required": True, "content": _BINARY}
 _CONTENT: dict[int | str, dict[str, Any]] = {
     200: {"content": _BINARY},
     206: {"content": _BINARY},
+    304: {"description": "The caller has this content: its tag was in `If-None-Match`."},
     416: {},
 }
 
@@ -93,20 +99,39 @@ async def get_artifact(artifact_id: str, principal: Reader, session: ReadSession
     return await artifacts.get(session, principal, artifact_id)
 
 
+class _Conditions(NamedTuple):
+    """The headers of a request that say which part of a content is sent, and whether any."""
+
+    range: str | None
+    if_range: str | None
+    if_none_match: str | None
+
+
+async def _read_conditions(
+    range_: Annotated[str | None, Header(alias="Range")] = None,
+    if_range: Annotated[str | None, Header(alias="If-Range")] = None,
+    if_none_match: Annotated[str | None, Header(alias="If-None-Match")] = None,
+) -> _Conditions:
+    return _Conditions(range_, if_range, if_none_match)
+
+
 @router.get("/artifacts/{artifact_id}/content", response_class=Response, responses=_CONTENT)
 async def download_artifact(
     artifact_id: str,
     principal: ReaderOrAttempt,
     session: ReadSession,
     store: StoreDep,
-    wanted: Annotated[str | None, Header(alias="Range")] = None,
-    if_range: Annotated[str | None, Header(alias="If-Range")] = None,
-) -> StreamingResponse:
-    """Sends an artifact's content as an attachment, whole or one byte range of it."""
+    conditions: Annotated[_Conditions, Depends(_read_conditions)],
+) -> Response:
+    """Sends an artifact's content as an attachment, whole or one byte range of it.
+
+    304 answers a request whose `If-None-Match` has its `ETag`.
+    """
     content = await artifacts.find_content(session, principal, artifact_id, store)
-    return respond_with_attachment(
-        content.view, content.path, parse_range(wanted, if_range, content.view)
-    )
+    if is_held(conditions.if_none_match, content.view):
+        return respond_not_modified(content.view)
+    part = parse_range(conditions.range, conditions.if_range, content.view)
+    return respond_with_attachment(content.view, content.path, part)
 
 
 @router.get(

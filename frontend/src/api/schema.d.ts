@@ -163,6 +163,8 @@ export interface paths {
         /**
          * Download Artifact
          * @description Sends an artifact's content as an attachment, whole or one byte range of it.
+         *
+         *     304 answers a request whose `If-None-Match` has its `ETag`.
          */
         get: operations["download_artifact"];
         put?: never;
@@ -10629,6 +10631,7 @@ export interface operations {
             header?: {
                 Range?: string | null;
                 "If-Range"?: string | null;
+                "If-None-Match"?: string | null;
             };
             path: {
                 artifact_id: string;
@@ -10654,6 +10657,13 @@ export interface operations {
                 content: {
                     "application/octet-stream": string;
                 };
+            };
+            /** @description The caller has this content: its tag was in `If-None-Match`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];

@@ -86,6 +86,24 @@ class AppServer:
             **options,
         )
 
+    async def store_artifact(self, name: str, content: str) -> str:
+        """Stores an artifact of the live attempt; returns the path of its content."""
+        base = f"/api/v1/attempts/{self.names['live_attempt']}/artifacts"
+        data = content.encode()
+        declaration = {
+            "run_id": self.names["live_run"],
+            "name": name,
+            "kind": "export",
+            "size": len(data),
+            "sha256": hashlib.sha256(data).hexdigest(),
+        }
+        async with self.client("live_attempt") as client:
+            made = (await client.post(base, json=declaration)).json()
+            headers = {"Content-Type": "application/octet-stream"}
+            stored = await client.put(f"{base}/{made['id']}", content=data, headers=headers)
+            assert stored.status_code == 200, stored.text
+        return f"/api/v1/artifacts/{made['id']}/content"
+
     async def browser(self) -> tuple[httpx.AsyncClient, str]:
         """Returns a client that is logged in by cookie, and its CSRF token."""
         async with self.database.write() as session:

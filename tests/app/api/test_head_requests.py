@@ -18,7 +18,6 @@ from app.api.head_requests import HeadRequests
 from app.api.request_rate import RequestRate
 from app.main import create_app
 from app.settings import Settings
-from tests.app.api.corpus import make_declaration
 from tests.app.api.serving import HOST, AppServer
 from tests.app.api.test_access import SUBSTITUTES
 from tests.support.listening import listening
@@ -238,7 +237,8 @@ async def test_head_ends_a_handler_at_the_first_part_of_its_answer() -> None:
 async def test_head_of_a_large_artifact_closes_it_and_leaves_the_connection_usable(
     shared: AppServer, range_: str | None
 ) -> None:
-    path = await _store_large_artifact(shared, f"large-{range_}")
+    name = f"large-{range_}"
+    path = await shared.store_artifact(f"{name}.bin", name.ljust(LARGE, "x"))
     headers = {"Authorization": f"Bearer {shared.tokens['user']}"}
     headers |= {} if range_ is None else {"Range": range_}
 
@@ -264,19 +264,6 @@ async def test_head_of_a_large_artifact_closes_it_and_leaves_the_connection_usab
     ]
     assert answers[3][0] == 200
     assert len(set(ports)) == 1, "all on one connection"
-
-
-async def _store_large_artifact(shared: AppServer, name: str) -> str:
-    """Stores an artifact of `LARGE` bytes; returns the path of its content."""
-    base = f"/api/v1/attempts/{shared.names['live_attempt']}/artifacts"
-    content = name.ljust(LARGE, "x")
-    async with shared.client("live_attempt") as client:
-        declaration = make_declaration(shared.names, content=content, name=f"{name}.bin")
-        made = (await client.post(base, json=declaration)).json()
-        headers = {"Content-Type": "application/octet-stream"}
-        stored = await client.put(f"{base}/{made['id']}", content=content, headers=headers)
-        assert stored.status_code == 200, stored.text
-    return f"/api/v1/artifacts/{made['id']}/content"
 
 
 def _list_open_files(shared: AppServer) -> list[str]:
