@@ -46,6 +46,17 @@ def up(
             help="Module that registers environments; may be given several times.",
         ),
     ] = None,
+    allowed_paths: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--allow-path",
+            metavar="DIR",
+            help=(
+                "Directory whose files definitions may name in env.kwargs; may be given several "
+                "times."
+            ),
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Starts server, daemons, Valkey and one worker on this machine, and serves until stopped."""
@@ -53,7 +64,12 @@ def up(
     report = warn if json else say
     instance = Instance(
         InstanceOptions(
-            data_dir=data_dir, port=port, slots=slots, gpus=gpus, imports=tuple(imports or ())
+            data_dir=data_dir,
+            port=port,
+            slots=slots,
+            gpus=gpus,
+            imports=tuple(imports or ()),
+            allowed_paths=tuple(allowed_paths or ()),
         ),
         report,
     )

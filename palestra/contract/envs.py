@@ -71,7 +71,10 @@ class EnvDefinition(Document):
     kwargs: dict[Annotated[str, Field(min_length=1, max_length=64)], JsonScalar] = Field(
         default_factory=dict, max_length=64
     )
-    """Keyword arguments of the environment's constructor."""
+    """Keyword arguments of the environment's constructor.
+
+    Paths are refused, but for those below a directory of the worker's option `--allow-path`.
+    """
 
     num_envs: Annotated[int, Field(ge=1, le=4096)] = 1
     """Copies stepped together as one vector environment."""

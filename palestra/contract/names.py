@@ -34,6 +34,9 @@ WORKER_IMPORTS: Final = "PALESTRA_WORKER_IMPORTS"
 """Variable with the comma-separated modules of the option `--import`, which register environments.
 """
 
+WORKER_ALLOWED_PATHS: Final = "PALESTRA_WORKER_ALLOWED_PATHS"
+"""Variable with the directories of the option `--allow-path`, whose files definitions may name."""
+
 MAX_STEP: Final = 2**53 - 1
 """Largest counter that JSON, JavaScript and a double all hold exactly."""
 

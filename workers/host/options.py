@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from palestra.contract.names import Name, Title
 from palestra.contract.registration import Gpu
 from palestra.contract.wording import describe_fault
+from workers.ipc.allowed_paths import check_allowed_paths
 from workers.ipc.gpus import list_gpus
 from workers.ipc.worker_imports import check_imports
 
@@ -62,6 +63,8 @@ class WorkerOptions:
     drain_seconds: float
     imports: tuple[str, ...] = ()
     """Modules that register environments."""
+    allowed_paths: tuple[Path, ...] = ()
+    """Directories whose files definitions may name."""
 
 
 def parse_options(arguments: list[str] | None = None) -> WorkerOptions:
@@ -84,6 +87,7 @@ def parse_options(arguments: list[str] | None = None) -> WorkerOptions:
         on_stop=cast("OnStop", found.on_stop),
         drain_seconds=found.drain_seconds,
         imports=_imports(found.imports),
+        allowed_paths=_allowed_paths(found.allowed_paths),
     )
 
 
@@ -200,7 +204,24 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         help="module that registers environments when it is imported; may be given several times",
     )
+    parser.add_argument(
+        "--allow-path",
+        dest="allowed_paths",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help=(
+            "directory whose files definitions may name in env.kwargs; may be given several times"
+        ),
+    )
     return parser
+
+
+def _allowed_paths(texts: list[str]) -> tuple[Path, ...]:
+    try:
+        return check_allowed_paths(texts)
+    except ValueError as error:
+        raise UsageError(f"--allow-path: {error}") from None
 
 
 def _imports(names: list[str]) -> tuple[str, ...]:

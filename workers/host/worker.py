@@ -34,6 +34,7 @@ from workers.host.dispatch_task import DispatchTask, DispatchTaskSettings
 from workers.host.options import UsageError, WorkerOptions, parse_options
 from workers.host.registration import WorkerHost, list_local_attempts
 from workers.host.state_lock import StateLock
+from workers.ipc.allowed_paths import set_allowed_paths
 from workers.ipc.json_log import configure, get_logger
 from workers.ipc.worker_imports import set_allowed_imports
 
@@ -52,6 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
         options = parse_options(arguments)
         lock = StateLock(options.state_directory)
         set_allowed_imports(options.imports, os.environ)
+        set_allowed_paths(options.allowed_paths, os.environ)
     except UsageError as error:
         return _report_refusal(error)
     try:

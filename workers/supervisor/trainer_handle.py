@@ -42,7 +42,9 @@ _SECRET_NAME: Final = re.compile(
     r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|PRIVATE_KEY|ACCESS_KEY", re.IGNORECASE
 )
 _OWN_NAME: Final = re.compile(r"^(PALESTRA|CELERY)_")
-_KEPT_OWN_NAME: Final = re.compile(r"^PALESTRA_(TEST_|BENCH_|WORKER_COMPILE$|WORKER_IMPORTS$)")
+_KEPT_OWN_NAME: Final = re.compile(
+    r"^PALESTRA_(TEST_|BENCH_|WORKER_COMPILE$|WORKER_IMPORTS$|WORKER_ALLOWED_PATHS$)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

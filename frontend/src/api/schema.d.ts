@@ -4421,7 +4421,11 @@ export interface components {
              * @example CartPole-v1
              */
             id: string;
-            /** @description Keyword arguments of the environment's constructor. */
+            /**
+             * @description Keyword arguments of the environment's constructor.
+             *
+             *     Paths are refused, but for those below a directory of the worker's option `--allow-path`.
+             */
             kwargs?: {
                 [key: string]: string | number | boolean | null;
             };

@@ -50,6 +50,8 @@ class InstanceOptions:
     pool: str = "default"
     imports: tuple[str, ...] = ()
     """Modules that register environments, for the worker to import."""
+    allowed_paths: tuple[Path, ...] = ()
+    """Directories whose files definitions may name."""
 
 
 class Instance:
@@ -186,6 +188,7 @@ class Instance:
             options["--gpus"] = self.options.gpus
         arguments = [part for option in options.items() for part in option]
         arguments += [f"--import={module}" for module in self.options.imports]
+        arguments += [f"--allow-path={path.resolve()}" for path in self.options.allowed_paths]
         return self._python(
             "worker",
             "workers.host",

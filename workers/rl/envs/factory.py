@@ -18,8 +18,10 @@ import workers.rl.envs.builtin  # noqa: F401 - registers palestra/...
 from palestra.contract.envs import EnvDefinition
 from workers.core.errors import DefinitionError, PartNotFoundError
 from workers.core.types import GoalRule
+from workers.ipc.allowed_paths import list_allowed_paths
 from workers.rl.envs.atari import NativeGame, make_game, make_native_vector
 from workers.rl.envs.cart_pole import LEAST, CartPoleVector, SavedCartPole, is_cart_pole
+from workers.rl.envs.env_paths import check_paths
 from workers.rl.envs.env_sources import GAMES, ensure_registered, plain_id, register_sources
 from workers.rl.envs.env_types import Env
 from workers.rl.envs.goal_rule import goal_rule, has_goals
@@ -259,6 +261,7 @@ def _wrap_episodes(env_id: str, env: Env, index: int, limit: int | None) -> Epis
 def _convert_errors(registered: Registered, spec: EnvDefinition) -> Iterator[None]:
     """Converts exceptions from making an environment into errors that name the setting at fault."""
     try:
+        check_paths(spec.kwargs, list_allowed_paths())
         yield
     except (DefinitionError, PartNotFoundError):
         raise

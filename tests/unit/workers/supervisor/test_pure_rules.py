@@ -21,6 +21,7 @@ from workers.host.broker import SETTINGS, kombu_url, mask_password
 from workers.host.options import UsageError, choose_gpus, parse_options, read_token
 from workers.host.registration import list_local_attempts
 from workers.host.worker import make_app
+from workers.ipc.allowed_paths import set_allowed_paths
 from workers.ipc.attempt_directory import AttemptDirectory, write_identity
 from workers.ipc.process_tree import ProcessIdentity, boot_id, identify
 from workers.ipc.worker_imports import set_allowed_imports
@@ -245,20 +246,21 @@ def test_invalid_options_are_refused_with_a_remedy(tmp_path: Path, option, said)
         parse_options(["--server", "http://x", "--token-file", str(path), *option])
 
 
-def test_only_the_imports_of_a_workers_settings_reach_the_trainer(tmp_path: Path):
+def test_only_imports_and_allowed_paths_of_a_workers_settings_reach_the_trainer(tmp_path: Path):
     """Trainers and evaluation processes import these modules to register their environments."""
     path = tmp_path / "token"
     path.touch(0o600)
     path.write_text("t")
-    options = parse_options(
-        ["--server", "http://x", "--token-file", str(path), "--import", "json", "--import", "csv"]
-    )
+    of_definitions = ["--import", "json", "--import", "csv", "--allow-path", str(tmp_path)]
+    options = parse_options(["--server", "http://x", "--token-file", str(path), *of_definitions])
     environ = {"PALESTRA_TOKEN": "x", "PALESTRA_DATA_DIR": "y"}
     set_allowed_imports(options.imports, environ)
+    set_allowed_paths(options.allowed_paths, environ)
     found = trainer_environment(
         environ, AttemptDirectory(tmp_path / "attempts" / "att_1"), 3, TrainerOptions()
     )
     assert found["PALESTRA_WORKER_IMPORTS"] == "json,csv"
+    assert found["PALESTRA_WORKER_ALLOWED_PATHS"] == str(tmp_path)
     assert not {"PALESTRA_TOKEN", "PALESTRA_DATA_DIR"} & set(found)
 
 
