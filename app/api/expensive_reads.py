@@ -66,7 +66,7 @@ class ExpensiveReads:
 
 async def _wait_for_turn(request: Request, principal: Reader) -> AsyncIterator[None]:
     reads: ExpensiveReads = request.app.state.expensive_reads
-    async with reads.take_turn(principal.user_id):
+    async with reads.take_turn(principal.person_id):
         yield
 
 

@@ -49,6 +49,8 @@ class Principal:
     is_admin: bool = False
     """Whether the caller acts as a server administrator."""
     is_service_account: bool = False
+    made_by: str | None = None
+    """ID of the user who made a service account."""
     is_bound: bool = False
     """Whether the credential is a token of one project."""
     is_within_project: bool = False
@@ -76,6 +78,11 @@ class Principal:
         if self.bound_project_id is not None:
             return frozenset({self.bound_project_id})
         return frozenset(membership.project_id for membership in self.memberships)
+
+    @property
+    def person_id(self) -> str:
+        """ID of the user as whom the caller counts in limits: of a service account, its maker."""
+        return self.made_by or self.user_id
 
     @property
     def credential_id(self) -> str:

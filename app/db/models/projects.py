@@ -49,6 +49,11 @@ class UserRow(Base):
     """Whether the user administers the server: users, projects and pools."""
     service_project_id: Mapped[str | None] = mapped_column(String(64), index=True)
     """The project of a service account, which cannot log in; `None` for a person."""
+    made_by: Mapped[str | None] = mapped_column(String(64))
+    """ID of the user who made a service account, which counts as that person in limits.
+
+    `None` for a person, and for service accounts of earlier versions.
+    """
     password_hash: Mapped[str | None] = mapped_column(String(256))
     """argon2id; NULL while the user logs in by link only."""
     created_at: Mapped[Created]

@@ -41,6 +41,7 @@ class CallingUser(NamedTuple):
     display_name: str
     is_admin: bool
     service_project_id: str | None
+    made_by: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,12 @@ class Holder:
         """The user as a principal tells of it."""
         user = self.user
         return CallingUser(
-            user.id, user.name, user.display_name, user.is_admin, user.service_project_id
+            user.id,
+            user.name,
+            user.display_name,
+            user.is_admin,
+            user.service_project_id,
+            user.made_by,
         )
 
 

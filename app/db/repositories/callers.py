@@ -25,7 +25,7 @@ _PROJECT = aliased(ProjectRow)
 """Project of a membership; that of a token is another one for the statement."""
 _USER = (
     UserRow.id.label("user_id"), UserRow.name.label("user"), UserRow.display_name, UserRow.is_admin,
-    UserRow.service_project_id,
+    UserRow.service_project_id, UserRow.made_by,
 )  # fmt: skip
 _MEMBERSHIP = (
     _PROJECT.id.label("member_of"), _PROJECT.slug, _PROJECT.name, MembershipRow.role,

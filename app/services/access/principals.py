@@ -157,6 +157,7 @@ def _build_user(
         memberships=found.memberships,
         is_admin=user.is_admin,
         is_service_account=user.service_project_id is not None,
+        made_by=user.made_by,
         token_id=token_id,
         session_id=session_id,
     )

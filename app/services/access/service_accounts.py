@@ -45,7 +45,12 @@ async def create(
             pointer="/role",
         )
     user_id = new_id("usr")
-    values = {"id": user_id, "name": request.name, "service_project_id": project_id}
+    values = {
+        "id": user_id,
+        "name": request.name,
+        "service_project_id": project_id,
+        "made_by": principal.user_id,
+    }
     if not await token_rows.insert_user(session, values):
         raise ConflictError(
             "name_taken",

@@ -40,7 +40,7 @@ _PIECE_BYTES: Final = 2**24
 
 @dataclass(slots=True)
 class RunningExports:
-    """Counts the exports that a server process makes, by user."""
+    """Counts the exports that a server process makes, by person (`Principal.person_id`)."""
 
     users: Counter[str] = field(default_factory=Counter)
 
@@ -71,7 +71,7 @@ class RecordExport:
     Args:
         pieces: Yields the pieces of the file.
         running: Where the export is counted until `close` is called.
-        user_id: The caller.
+        user_id: The person as whom the caller counts.
     """
 
     def __init__(
@@ -121,8 +121,8 @@ async def export(
         TooLargeError: If there are too many runs.
         TooManyRequestsError: If too many exports are running.
     """
-    running.begin(principal.user_id)
-    found = RecordExport(_export(database, principal, wanted, form), running, principal.user_id)
+    running.begin(principal.person_id)
+    found = RecordExport(_export(database, principal, wanted, form), running, principal.person_id)
     await found.begin()
     return found
 

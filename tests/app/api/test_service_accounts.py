@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from app.services.access import principals
 from palestra.cli.main import main
 from tests.app.api.serving import AppServer
 from tests.support.listening import listening
@@ -52,6 +53,17 @@ async def test_a_service_account_submits_in_its_project_alone(shared: AppServer)
     _, page = await ask(shared, "user", "GET", ACCOUNTS)
     (row,) = [one for one in page["items"] if one["name"] == "nightly"]
     assert (row["role"], row["tokens"]) == ("member", 1)
+
+
+async def test_a_service_account_counts_as_its_maker_in_limits(shared: AppServer) -> None:
+    made = await make_account(shared, "counted")
+    async with shared.database.read() as session:
+        account = await principals.find_by_token(session, made["secret"])
+        maker = await principals.find_by_token(session, shared.tokens["user"])
+    assert account is not None
+    assert maker is not None
+    assert account.user_id != maker.user_id
+    assert account.person_id == maker.person_id == maker.user_id
 
 
 async def test_a_viewer_account_does_not_submit(shared: AppServer) -> None:

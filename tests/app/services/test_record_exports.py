@@ -15,7 +15,7 @@ from sqlalchemy import delete
 
 from app.db.models import TailRow
 from app.db.repositories.stored_points import RecordKey
-from app.domain.errors import DomainError
+from app.domain.errors import DomainError, TooManyRequestsError
 from app.metrics import blocks
 from app.metrics import compaction as block_sizes
 from app.metrics.columns import Columns
@@ -398,6 +398,26 @@ class TestErrors:
         for one in (*opened, third):
             await one.close()
         assert not running.users
+
+    async def test_a_service_account_counts_as_the_person_who_made_it(
+        self, live_run: AttemptWithStore
+    ) -> None:
+        world, running = live_run.world, RunningExports()
+        account = replace(
+            world.admin, user_id="usr_program", is_service_account=True, made_by=world.admin.user_id
+        )
+        opened = [
+            await record_exports.export(
+                world.database, caller, RecordQuery(runs=(live_run.run_id,)), "csv", running
+            )
+            for caller in (world.admin, account)
+        ]
+        with pytest.raises(TooManyRequestsError):
+            await record_exports.export(
+                world.database, account, RecordQuery(runs=(live_run.run_id,)), "csv", running
+            )
+        for one in opened:
+            await one.close()
 
 
 async def test_a_run_that_is_moved_before_its_turn_breaks_the_export(
