@@ -29,7 +29,7 @@ FIELDS: Final[Mapping[type[BaseModel], Mapping[str, int]]] = {
         "heartbeat_seconds": 1,
         "work_order_versions": 1,
     },
-    WorkerHeartbeatAnswer: {"order": 1, "secret": 2},
+    WorkerHeartbeatAnswer: {"order": 1, "drain_reason": 2, "secret": 2},
     ClaimAnswer: {
         "work_order": 1,
         "token": 1,

@@ -69,6 +69,9 @@ _SENTENCES: Final[Mapping[Cause, str]] = {
     Cause.TRAINER_KILLED: (
         "The trainer was killed by a signal. Check the machine's memory and its system log."
     ),
+    Cause.NOT_STARTED: (
+        "The worker could not start the trainer. Check the worker, and the log of its supervisor."
+    ),
     Cause.POISON: (
         "The trainer died three times within a minute of its start. Read the log of the last "
         "attempt before you try again."

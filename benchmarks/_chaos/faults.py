@@ -117,6 +117,10 @@ def _fill_worker_disk(installation: Installation, targets: list[DisturbedTrainin
         lambda: any(_has_disk_full(installation, training) for training in targets),
         25,
     )
+    # Failed starts on the full disk may have made the worker drain.
+    for worker in installation.stack.get("workers")["items"]:
+        if worker["drain_reason"] is not None:
+            installation.stack.post(f"workers/{worker['id']}:undrain")
 
 
 def _fill_server_disk(installation: Installation, _: list[DisturbedTraining]) -> None:
@@ -144,7 +148,7 @@ def _fill(disk: Path, is_seen: Callable[[], bool], seconds: float) -> None:
 
 def _has_disk_full(installation: Installation, training: DisturbedTraining) -> bool:
     attempts = installation.stack.get(f"runs/{training.run_id}")["attempts"]
-    return bool(attempts) and attempts[0]["cause"] == "disk_full"
+    return bool(attempts) and attempts[0]["cause"] in {"disk_full", "not_started"}
 
 
 def _lose_claim_answer(installation: Installation, _: list[DisturbedTraining]) -> None:

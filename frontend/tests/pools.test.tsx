@@ -254,6 +254,18 @@ describe("a pool", () => {
     expect(screen.queryByLabelText("Actions on c")).toBeNull();
   });
 
+  it("says why a worker drains by itself", async () => {
+    const reason = "3 attempts in a row could not be started. The disk is full.";
+    workers = [
+      worker("a", { state: "draining", drain_reason: reason }),
+      worker("b", { state: "draining", drain_reason: null }),
+    ];
+    open("/admin/pools/gpu");
+    const shown = await screen.findByRole("status");
+    expect(shown).toHaveTextContent("a drains: it takes no further jobs");
+    expect(shown).toHaveTextContent(reason);
+  });
+
   it("forgets a worker after a question", async () => {
     open("/admin/pools/gpu");
     await choose("rack3-a", "Forget…");
@@ -309,6 +321,13 @@ describe("workers", () => {
     expect(third).toHaveTextContent("slot 2free");
     expect(screen.getByText("2 of 3 slots busy")).toBeInTheDocument();
     expect(screen.queryByRole("link", { name: "Manage pools" })).toBeNull();
+  });
+
+  it("say why one drains by itself", async () => {
+    const reason = "3 attempts in a row could not be started. The disk is full.";
+    workers = [worker("a", { state: "draining", drain_reason: reason })];
+    open("/workers", []);
+    expect(await screen.findByRole("status")).toHaveTextContent(reason);
   });
 
   it("lie in sections where there are several pools, and say why one is paused", async () => {

@@ -184,6 +184,12 @@ def describe_clock(worker: WorkerView) -> str:
     return f"clock {abs(worker.clock_skew_seconds):.0f} s {side} the server's"
 
 
+def describe_worker(worker: WorkerView) -> str:
+    """Returns why a worker drains by itself, and how wrong its clock is; empty if neither holds."""
+    parts = (remove_control_characters(worker.drain_reason or ""), describe_clock(worker))
+    return "; ".join(part for part in parts if part)
+
+
 def shorten(text: str, most: int = 90) -> str:
     """Returns text shortened for a table's last column."""
     return text if len(text) <= most else text[: most - 1] + "…"

@@ -15,7 +15,7 @@ from palestra.cli.output import (
     build_table,
     describe_backlog,
     describe_cause,
-    describe_clock,
+    describe_worker,
     emit_json,
     fail_usage,
     format_number,
@@ -333,7 +333,7 @@ def workers(server: Server = None, token_file: TokenFile = None, json: Json = Fa
             row.pool,
             row.host,
             f"{sum(slot.job_id is not None for slot in row.slots)}/{len(row.slots)}",
-            describe_clock(row),
+            describe_worker(row),
         )
         for row in rows
     ]

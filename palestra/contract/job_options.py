@@ -81,7 +81,9 @@ class Limits(Document):
     """Time between the wish to stop and SIGKILL."""
 
     max_attempts: MaxAttempts = 20
-    """Attempts after infrastructure failures before the job fails."""
+    """Attempts after infrastructure failures before the job fails. Failed starts, for which the
+    worker is at fault, are counted separately.
+    """
 
 
 class EvaluateOptions(Document):

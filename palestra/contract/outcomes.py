@@ -19,7 +19,7 @@ CAUSES: Final[Mapping[Outcome, frozenset[Cause]]] = {
     Outcome.FAILED: frozenset(Cause) - _DONE - _ASKED - {Cause.POISON},
     Outcome.LOST: _GONE,
 }
-"""No attempt reports `poison`: the server finds this cause by counting quick failures."""
+"""No attempt reports `poison`: the server finds this cause by counting quick deaths of trainers."""
 
 
 def check(outcome: Outcome, cause: Cause) -> None:

@@ -161,6 +161,10 @@ class WorkerView(View):
     """Whether the clocks differ by more than five minutes: the wall times of its points are wrong,
     everything else is not affected.
     """
+    drain_reason: str | None = None
+    """Why it drains without a request by a user: it could not start several attempts in a row.
+    `null` if a user drained it, or it does not drain.
+    """
 
 
 class EnrolmentTokenRequest(Document):

@@ -90,6 +90,8 @@ class WorkerHeartbeatAnswer(Document):
     """Whether the worker drains. Workers of earlier versions stop reading their queue then; the
     server refuses the claims of the others.
     """
+    drain_reason: str | None = None
+    """Why the worker drains without a request by a user. Workers of version 1 are not sent it."""
     secret: str | None = None
     """New secret of the worker, repeated until the worker uses it. The present one stays valid
     until then. Workers of version 1 are not sent it.

@@ -83,6 +83,8 @@ class Cause(StrEnum):
     TRAINER_KILLED = "trainer_killed"
     WORKER_LOST = "worker_lost"
     LEASE_EXPIRED = "lease_expired"
+    NOT_STARTED = "not_started"
+    """The worker could not start the trainer; the job has no part in it."""
     POISON = "poison"
     STALE = "stale"
     CODE_CHANGED = "code_changed"
@@ -92,7 +94,7 @@ class Cause(StrEnum):
 
 
 INFRASTRUCTURE_CAUSES: Final = frozenset(
-    {Cause.TRAINER_KILLED, Cause.WORKER_LOST, Cause.LEASE_EXPIRED}
+    {Cause.TRAINER_KILLED, Cause.WORKER_LOST, Cause.LEASE_EXPIRED, Cause.NOT_STARTED}
 )
 """Causes after which a job is queued again by itself."""
 

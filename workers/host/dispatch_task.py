@@ -17,15 +17,7 @@ from typing import Final, NamedTuple
 from pydantic import ValidationError
 
 from palestra.contract.names import DISPATCH_TASK
-from palestra.contract.states import Cause, Outcome
-from palestra.contract.work_order import (
-    AttemptReport,
-    Claim,
-    ClaimAnswer,
-    DispatchMessage,
-    Failure,
-    Release,
-)
+from palestra.contract.work_order import Claim, ClaimAnswer, DispatchMessage, Release
 from palestra.telemetry.transport import open_client
 from workers.host.counters import Counters
 from workers.host.enrolment import Enrolment
@@ -35,6 +27,7 @@ from workers.host.supervisor_start import SupervisorStart, SupervisorStartError,
 from workers.ipc import full_disk
 from workers.ipc.attempt_directory import AttemptDirectory
 from workers.ipc.credentials import Credentials
+from workers.ipc.failed_start import report_failed_start
 from workers.ipc.json_log import get_logger
 from workers.ipc.server_api import AttemptApi, RefusedError, ServerUnreachableError, WorkerApi
 
@@ -226,14 +219,7 @@ class DispatchTask:
         is_full = any(
             full_disk.is_full_error(one) for one in (error, error.__cause__) if one is not None
         )
-        advice = f"{full_disk.ADVICE} " if is_full else ""
-        failure = Failure(
-            message=f"{advice}The worker could not start the attempt: {error}"[:4_000]
-        )
-        outcome, cause = (
-            (Outcome.FAILED, Cause.DISK_FULL) if is_full else (Outcome.LOST, Cause.WORKER_LOST)
-        )
-        report = AttemptReport(outcome=outcome, cause=cause, failure=failure)
+        report = report_failed_start(f"{full_disk.NO_SPACE} ({error})" if is_full else str(error))
         try:
             with open_client(self._settings.server, answer.token) as client:
                 AttemptApi(client, answer.work_order.attempt_id).release(

@@ -68,6 +68,8 @@ class WorkerHost:
         self._adopter = Adopter(options.server, self._slots)
         self._registration: Registration | None = None
         self._answer: RegistrationAnswer | None = None
+        self._drain_reason: str | None = None
+        """Why the server made the worker drain, as of the latest heartbeat."""
 
     @property
     def worker_id(self) -> str:
@@ -159,6 +161,10 @@ class WorkerHost:
             if refusal.status in {_NOT_FOUND, _UNAUTHENTICATED}:
                 self._register_again()
             return 0.0
+        if answer.drain_reason != self._drain_reason:
+            self._drain_reason = answer.drain_reason
+            if answer.drain_reason is not None:
+                self._log.error("worker.drains", reason=answer.drain_reason)
         if answer.secret is not None and answer.secret != self._enrolment.secret:
             self._take_secret(answer.secret)
         for attempt in attempts.dead:

@@ -5,6 +5,7 @@ import os
 import select
 import subprocess
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Final
 
 from palestra.python_command import build_python_command
@@ -89,5 +90,14 @@ def _await_confirmation(ready: int, directory: AttemptDirectory) -> None:
     readable, _, _ = select.select([ready], [], [], CONFIRM_SECONDS)
     if not readable or not os.read(ready, 64):
         raise SupervisorStartError(
-            f"the supervisor did not confirm; see {directory.supervisor_log}"
+            f"the supervisor did not confirm; see {directory.supervisor_log}. "
+            f"Its last line: {_read_last_line(directory.supervisor_log)}"
         )
+
+
+def _read_last_line(log: Path) -> str:
+    try:
+        lines = log.read_text("utf-8", "replace").split("\n")
+    except OSError:
+        return ""
+    return next((line for line in reversed(lines) if line.strip()), "")

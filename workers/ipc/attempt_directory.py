@@ -150,6 +150,11 @@ class AttemptDirectory:
         return self.root / "trainer.pid"
 
     @property
+    def trainer_started(self) -> Path:
+        """Exists once the trainer has imported its modules: what fails later is the job's."""
+        return self.root / "trainer_started"
+
+    @property
     def released(self) -> Path:
         return self.root / "released"
 

@@ -11,6 +11,8 @@ from typing import Final
 
 FULL_ERRNOS: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 ADVICE: Final = "The worker's disk is full: free some space, then resume the run."
+NO_SPACE: Final = "its disk is full, free some space."
+"""Why a worker with a full disk could not start a trainer."""
 EXIT_STATUS: Final = 74
 """Exit status (`EX_IOERR`) of a trainer whose report does not fit on the disk."""
 

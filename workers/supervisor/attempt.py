@@ -17,7 +17,8 @@ from palestra.telemetry.transport import open_client
 from workers.ipc import run_log
 from workers.ipc.attempt_directory import AttemptDirectory, write_atomically
 from workers.ipc.credentials import Credentials
-from workers.ipc.full_disk import ADVICE, is_almost_full, is_full_error
+from workers.ipc.failed_start import report_failed_start
+from workers.ipc.full_disk import ADVICE, NO_SPACE, is_almost_full, is_full_error
 from workers.ipc.json_log import Logger
 from workers.ipc.process_tree import out_of_memory_kills, reap_orphans
 from workers.supervisor.attempt_telemetry import Observer
@@ -135,12 +136,16 @@ class Supervision:
     def _execute(self) -> AttemptReport:
         """Executes the attempt and returns its report.
 
-        A full disk ends the attempt with `disk_full` even if only this process met it.
+        Until the trainer has started, any error is a failed start. Afterwards a full disk ends the
+        attempt with `disk_full` even if only this process met it.
         """
         try:
             return self._train()
-        except OSError as error:
-            if not is_full_error(error):
+        except Exception as error:
+            if not self._directory.trainer_started.exists():
+                self._log.exception("trainer.not_started")
+                return report_failed_start(f"{type(error).__name__}: {error}")
+            if not (isinstance(error, OSError) and is_full_error(error)):
                 raise
             return AttemptReport(
                 outcome=Outcome.FAILED,
@@ -158,10 +163,14 @@ class Supervision:
                 lambda: self._order() is not Order.CONTINUE,
             )
         except InputError as error:
+            if error.cause is Cause.DISK_FULL:
+                return report_failed_start(str(error))
             return AttemptReport(
                 outcome=Outcome.FAILED, cause=error.cause, failure=Failure(message=str(error))
             )
         if self._order() is Order.CONTINUE:
+            if is_almost_full(self._directory.root):
+                return report_failed_start(NO_SPACE)
             self._supervise()
         return report_of(
             self._trainer_exit(was_killed_for_memory=out_of_memory_kills() > kills_before)
@@ -262,6 +271,7 @@ class Supervision:
         return TrainerExit(
             exit_status=self._trainer.poll() if self._trainer is not None else None,
             report=_read_report(self._directory.report),
+            is_started=self._directory.trainer_started.exists(),
             order=self._order(),
             breach=self._breach,
             was_killed_for_memory=was_killed_for_memory,

@@ -105,10 +105,12 @@ class JobRow(Base):
     attempt: Mapped[int] = mapped_column(default=0)
     """Number of the latest attempt; the next attempt gets the next number."""
     infrastructure_failures: Mapped[int] = mapped_column(default=0)
+    failed_starts: Mapped[int] = mapped_column(default=0, server_default="0")
+    """Attempts whose worker could not start the trainer; not among `infrastructure_failures`."""
     counted_failures: Mapped[int] = mapped_column(default=0)
     """Failures in a row that are retried once: host out of memory, stalled."""
     quick_deaths: Mapped[int] = mapped_column(default=0)
-    """Consecutive deaths within a minute of the start; the third fails the job as `poison`."""
+    """Consecutive deaths of a trainer within a minute; the third fails the job as `poison`."""
 
     open_dependencies: Mapped[int] = mapped_column(default=0, server_default="0")
     """Number of jobs that have to end before it may start."""

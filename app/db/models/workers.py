@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, Index, String, false, text
+from sqlalchemy import BigInteger, Index, String, Text, false, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.models.base import Base, Created
@@ -70,6 +70,10 @@ class WorkerRow(Base):
     """Silence after which it is shown as unreachable and gets no jobs, as agreed at registration.
     """
     draining: Mapped[bool] = mapped_column(default=False)
+    failed_starts: Mapped[int] = mapped_column(default=0, server_default="0")
+    """Attempts in a row whose trainer it could not start; too many make it drain."""
+    drain_reason: Mapped[str | None] = mapped_column(Text)
+    """Why it drains without a request by a user."""
     created_by: Mapped[str | None] = mapped_column(String(64))
     """ID of the user who made the token that enrolled it. Information only: that user may be gone.
     """

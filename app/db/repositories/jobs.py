@@ -326,6 +326,7 @@ async def set_history(session: Session, job: JobRow, history: FailureHistory) ->
     """Stores the failure counts of a job, where they differ from those that `job` shows."""
     values = {
         "infrastructure_failures": history.infrastructure_failures,
+        "failed_starts": history.failed_starts,
         "counted_failures": history.counted_failures,
         "quick_deaths": history.quick_deaths,
     }

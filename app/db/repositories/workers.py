@@ -46,7 +46,8 @@ async def add(session: Session, row: dict[str, Any]) -> bool:
 async def register_again(session: Session, worker: WorkerRow, row: dict[str, Any]) -> None:
     """Updates a worker's row from a new registration."""
     kept = {key: value for key, value in row.items() if key not in {"id", "name", "created_by"}}
-    kept |= {"draining": False, "registered_at": db_now(), "last_heartbeat_at": db_now()}
+    kept |= {"draining": False, "drain_reason": None, "failed_starts": 0}
+    kept |= {"registered_at": db_now(), "last_heartbeat_at": db_now()}
     await session.execute(
         update(WorkerRow)
         .where(WorkerRow.id == worker.id)
@@ -167,10 +168,36 @@ async def touch(session: Session, worker_id: str, clock_skew: float | None = Non
     await session.execute(statement.execution_options(synchronize_session=False))
 
 
-async def set_draining(session: Session, worker: WorkerRow, *, draining: bool) -> None:
-    """Sets or clears the draining flag of a worker."""
+async def set_draining(
+    session: Session, worker: WorkerRow, *, draining: bool, reason: str | None = None
+) -> None:
+    """Sets or clears the draining flag of a worker, with the reason; forgets failed starts."""
     worker.draining = draining
+    worker.drain_reason = reason
+    worker.failed_starts = 0
     await session.flush()
+
+
+async def count_failed_start(session: Session, worker_id: str) -> int:
+    """Counts one more failed start of a worker; returns how many there are in a row."""
+    statement = (
+        update(WorkerRow)
+        .where(WorkerRow.id == worker_id)
+        .values(failed_starts=WorkerRow.failed_starts + 1)
+        .returning(WorkerRow.failed_starts)
+        .execution_options(synchronize_session=False)
+    )
+    return (await session.execute(statement)).scalar_one()
+
+
+async def clear_failed_starts(session: Session, worker_id: str) -> None:
+    """Sets the number of failed starts in a row of a worker to 0."""
+    statement = (
+        update(WorkerRow)
+        .where(WorkerRow.id == worker_id, WorkerRow.failed_starts > 0)
+        .values(failed_starts=0)
+    )
+    await session.execute(statement.execution_options(synchronize_session=False))
 
 
 async def set_queue(session: Session, worker: WorkerRow, queue: WorkerQueue) -> None:

@@ -1,6 +1,7 @@
 """Ends attempts, by their own report or as lost, and updates the state of their jobs."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 from app.db.engine import Session
@@ -58,9 +59,7 @@ async def _end_runs(
             await job_rows.end_run(session, job.id, end.run_id, values)
 
 
-async def end_as_lost(
-    session: Session, attempt_id: str, cause: Cause, actor: str, *, began: bool = True
-) -> bool:
+async def end_as_lost(session: Session, attempt_id: str, cause: Cause, actor: str) -> bool:
     """Ends a live attempt whose supervisor is known to be gone; `False` if it had ended already.
 
     Args:
@@ -68,8 +67,6 @@ async def end_as_lost(
         attempt_id: The attempt.
         cause: Why the attempt is lost.
         actor: The actor who reports the loss, as stored in the audit log.
-        began: Whether a supervisor may have executed the attempt; if false, its end is not counted
-            in `quick_deaths`.
     """
     found = await _lock(session, attempt_id)
     if found is None:
@@ -80,7 +77,7 @@ async def end_as_lost(
     )
     if carried is None:
         return False
-    await _follow(session, job, attempt, carried, actor, began=began)
+    await _follow(session, job, attempt, carried, actor)
     return True
 
 
@@ -113,14 +110,12 @@ async def _follow(
     attempt: AttemptRow,
     carried: Sequence[AttemptRunRow],
     actor: str,
-    *,
-    began: bool = True,
 ) -> AttemptView:
     outcome, cause = (
         Outcome(attempt.outcome or Outcome.LOST),
         Cause(attempt.cause or Cause.WORKER_LOST),
     )
-    decision = _decide_retry(job, outcome, cause, _lived(attempt) if began else retry.QUICK_SECONDS)
+    decision = _decide_retry(job, outcome, cause, _lived(attempt))
     ended = await rows.load_facts(session, attempt.id)
     await run_logs.complete_open_lines(session, job, attempt)
     await usage_entries.book(session, job, attempt, ended.environment)
@@ -157,12 +152,13 @@ async def _has_begun(session: Session, job: JobRow, attempt: AttemptRow) -> bool
 def _decide_retry(job: JobRow, outcome: Outcome, cause: Cause, lived: float) -> RetryDecision:
     history = FailureHistory(
         infrastructure_failures=job.infrastructure_failures,
+        failed_starts=job.failed_starts,
         counted_failures=job.counted_failures,
         quick_deaths=job.quick_deaths,
     )
     if outcome not in {Outcome.FAILED, Outcome.LOST}:
-        kept = FailureHistory(infrastructure_failures=history.infrastructure_failures)
-        return RetryDecision(is_requeued=False, delay=0, cause=cause, history=kept)
+        history = replace(history, counted_failures=0, quick_deaths=0)
+        return RetryDecision(is_requeued=False, delay=0, cause=cause, history=history)
     limits = Limits.model_validate_json(encode_canonical_json(job.limits))
     return retry.decide(cause, lived, history, limits.max_attempts)
 

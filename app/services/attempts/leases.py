@@ -12,6 +12,7 @@ from app.services.jobs import job_state
 from app.services.jobs.job_state import TransitionDetails
 from app.services.views.jobs import build_attempt_views
 from app.services.views.runs import build_backlog_view
+from app.services.workers import failed_starts
 from app.settings import Settings
 from palestra.contract.resources import AttemptView
 from palestra.contract.states import AttemptState, JobState, Order
@@ -93,6 +94,7 @@ async def release(session: Session, attempt_id: str, body: Release) -> AttemptVi
             raise ConflictError("telemetry_missing", detail, expected_seq=attempt.acked_seq + 1)
         ended = await endings.end_by_report(session, job, attempt, body.report)
         if ended is not None:
+            await failed_starts.record_end(session, attempt.worker_id, body.report)
             return ended
     (view,) = await build_attempt_views(session, [attempt])
     return view

@@ -60,6 +60,7 @@ async def build_worker_views(
             {
                 **columns_of(row, "id", "name", "pool", "host", "version", "gpus", "secret_since"),
                 **columns_of(row, "registered_at", "last_heartbeat_at", "clock_skew_seconds"),
+                "drain_reason": row.drain_reason,
                 "has_wrong_clock": abs(row.clock_skew_seconds or 0.0) > TOLERATED_SKEW,
                 "state": derive_worker_state(
                     silence[row.id], row.silent_seconds, draining=row.draining

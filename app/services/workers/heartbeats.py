@@ -59,6 +59,7 @@ async def record_heartbeat(
         await append_worker_event(session, worker)
     return WorkerHeartbeatAnswer(
         order="drain" if worker.draining else "continue",
+        drain_reason=worker.drain_reason,
         secret=await _derive_next_secret(session, principal, worker),
     )
 
@@ -120,7 +121,4 @@ async def _end_unlisted_attempts(
     )
     for attempt in (*unheard, *left):
         if attempt.id not in body.live_attempts:
-            began = attempt.state != AttemptState.STARTING
-            await endings.end_as_lost(
-                session, attempt.id, Cause.WORKER_LOST, f"worker:{worker.id}", began=began
-            )
+            await endings.end_as_lost(session, attempt.id, Cause.WORKER_LOST, f"worker:{worker.id}")

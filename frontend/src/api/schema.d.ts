@@ -163,8 +163,6 @@ export interface paths {
         /**
          * Download Artifact
          * @description Sends an artifact's content as an attachment, whole or one byte range of it.
-         *
-         *     304 answers a request whose `If-None-Match` has its `ETag`.
          */
         get: operations["download_artifact"];
         put?: never;
@@ -2138,7 +2136,7 @@ export interface paths {
         };
         /**
          * Read Log
-         * @description Returns lines of a run's log; the last page has the lines that are not complete, too.
+         * @description Returns lines of a run's log.
          */
         get: operations["read_log"];
         put?: never;
@@ -3000,22 +2998,26 @@ export interface components {
          */
         A2cParameters: {
             /**
+             * Activation
              * @description Non-linearity between layers.
              * @default tanh
              * @enum {string}
              */
             activation: "relu" | "tanh";
             /**
+             * Entropy Coefficient
              * @description Weight of the entropy bonus.
              * @default 0.01
              */
             entropy_coefficient: number;
             /**
+             * Epsilon Inside
              * @description Add epsilon under the root and begin with a mean of 1, as TensorFlow does.
              * @default false
              */
             epsilon_inside: boolean;
             /**
+             * Gae Lambda
              * @description Trace decay of generalised advantage estimation.
              *
              *     1 takes all rewards up to the end of the rollout.
@@ -3023,11 +3025,13 @@ export interface components {
              */
             gae_lambda: number;
             /**
+             * Gamma
              * @description Discount factor per env_step.
              * @default 0.99
              */
             gamma: number;
             /**
+             * Hidden Sizes
              * @description Units of each hidden layer of the policy and of the value network.
              * @default [
              *       64,
@@ -3036,11 +3040,13 @@ export interface components {
              */
             hidden_sizes: number[];
             /**
+             * Learning Rate
              * @description RMSprop step size.
              * @default 0.0007
              */
             learning_rate: number;
             /**
+             * Max Grad Norm
              * @description Global gradient norm to clip to; `null` does not clip.
              * @default 0.5
              */
@@ -3051,32 +3057,38 @@ export interface components {
              */
             name: "a2c";
             /**
+             * Normalize Advantages
              * @description Shift and scale the advantages of each rollout to mean 0 and standard deviation 1.
              * @default false
              */
             normalize_advantages: boolean;
             /**
+             * Normalize Observations
              * @description Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running
              *     statistics; needs a box of floats.
              * @default false
              */
             normalize_observations: boolean;
             /**
+             * Normalize Rewards
              * @description Divide rewards by the running standard deviation of the discounted return.
              * @default false
              */
             normalize_rewards: boolean;
             /**
+             * Rmsprop Decay
              * @description Decay of the mean of squared gradients.
              * @default 0.99
              */
             rmsprop_decay: number;
             /**
+             * Rmsprop Epsilon
              * @description Added to the root of the mean of squared gradients.
              * @default 0.00001
              */
             rmsprop_epsilon: number;
             /**
+             * Rollout Steps
              * @description Vector steps collected per iteration.
              *
              *     Times `env.num_envs` gives the env_steps of a rollout.
@@ -3084,6 +3096,7 @@ export interface components {
              */
             rollout_steps: number;
             /**
+             * Value Coefficient
              * @description Weight of the value loss, which is the mean squared error of V.
              * @default 0.5
              */
@@ -3100,22 +3113,26 @@ export interface components {
          */
         A3cParameters: {
             /**
+             * Activation
              * @description Non-linearity between layers.
              * @default tanh
              * @enum {string}
              */
             activation: "relu" | "tanh";
             /**
+             * Entropy Coefficient
              * @description Weight of the entropy bonus.
              * @default 0.01
              */
             entropy_coefficient: number;
             /**
+             * Gamma
              * @description Discount factor per env_step.
              * @default 0.99
              */
             gamma: number;
             /**
+             * Hidden Sizes
              * @description Units of each hidden layer of the policy and of the value network.
              * @default [
              *       64,
@@ -3124,11 +3141,13 @@ export interface components {
              */
             hidden_sizes: number[];
             /**
+             * Learning Rate
              * @description RMSprop step size.
              * @default 0.0007
              */
             learning_rate: number;
             /**
+             * Max Grad Norm
              * @description Global gradient norm to clip to; `null` does not clip.
              * @default 40
              */
@@ -3139,6 +3158,7 @@ export interface components {
              */
             name: "a3c";
             /**
+             * Processes
              * @description Actor-learner processes, each on a CPU of its own where there are enough.
              *
              *     A resume is exact with 1, statistical with more.
@@ -3146,21 +3166,25 @@ export interface components {
              */
             processes: number;
             /**
+             * Rmsprop Decay
              * @description Decay of the mean of squared gradients.
              * @default 0.99
              */
             rmsprop_decay: number;
             /**
+             * Rmsprop Epsilon
              * @description Added to the mean of squared gradients, under the root.
              * @default 0.1
              */
             rmsprop_epsilon: number;
             /**
+             * Rollout Steps
              * @description Maximum env_steps of a process between two of its updates; the end of an episode ends them.
              * @default 5
              */
             rollout_steps: number;
             /**
+             * Value Coefficient
              * @description Weight of the value loss, which is the squared error of V.
              *
              *     The default is the 0.5 of PFRL, whose A3C halves that error.
@@ -3173,9 +3197,15 @@ export interface components {
          * @description A change of one's own account; members that are left out stay.
          */
         AccountChange: {
-            /** @description `null` removes it: the login name is shown. */
+            /**
+             * Display Name
+             * @description `null` removes it: the login name is shown.
+             */
             display_name?: string | null;
-            /** @description `null` removes it. */
+            /**
+             * Email
+             * @description `null` removes it.
+             */
             email?: string | null;
         };
         /**
@@ -3183,20 +3213,41 @@ export interface components {
          * @description The caller's own account.
          */
         AccountView: {
-            /** Format: date-time */
+            /**
+             * Created At
+             * Format: date-time
+             */
             created_at: string;
-            /** @description Whether this caller must confirm a new password with the current one. */
+            /**
+             * Current Password Needed
+             * @description Whether this caller must confirm a new password with the current one.
+             */
             current_password_needed: boolean;
-            /** @description Shown instead of the login name, if not empty. */
+            /**
+             * Display Name
+             * @description Shown instead of the login name, if not empty.
+             */
             display_name: string;
+            /** Email */
             email: string | null;
-            /** @description Without a password, the user logs in by one-time links only. */
+            /**
+             * Has Password
+             * @description Without a password, the user logs in by one-time links only.
+             */
             has_password: boolean;
+            /** Id */
             id: string;
-            /** @description Whether the user is an administrator of the server. */
+            /**
+             * Is Admin
+             * @description Whether the user is an administrator of the server.
+             */
             is_admin: boolean;
-            /** @description Login name. */
+            /**
+             * Name
+             * @description Login name.
+             */
             name: string;
+            /** Projects */
             projects: components["schemas"]["UserProjectView"][];
         };
         /**
@@ -3204,6 +3255,7 @@ export interface components {
          * @description A worker's request to adopt an attempt whose supervisor died while it uploaded results.
          */
         Adoption: {
+            /** Worker Id */
             worker_id: string;
         };
         /**
@@ -3212,12 +3264,16 @@ export interface components {
          */
         AdoptionAnswer: {
             /**
+             * Further Slots
              * @description The other slots of the attempt. Workers of version 1 are not sent them.
              * @default []
              */
             further_slots: number[];
+            /** Renew Seconds */
             renew_seconds: number;
+            /** Slot */
             slot: number;
+            /** Token */
             token: string;
         };
         /**
@@ -3225,11 +3281,14 @@ export interface components {
          * @description An agent that a worker can train.
          */
         AgentDescription: {
+            /** Action Spaces */
             action_spaces: ("discrete" | "box" | "multi_discrete" | "multi_binary")[];
             /** @description The distribution that registered it; `null` for built-in parts. */
             code?: components["schemas"]["EntrypointCode"] | null;
+            /** Name */
             name: string;
             /**
+             * Parameters Schema
              * @description JSON Schema of the parameters.
              *
              *     Empty if all parameters are accepted, and for built-in agents, whose schema is part of the
@@ -3244,14 +3303,25 @@ export interface components {
          * @description The declaration of a file that a worker sends before it uploads the content.
          */
         ArtifactDeclaration: {
-            /** @description Position in the training that it belongs to; needed for videos. */
+            /**
+             * Env Step
+             * @description Position in the training that it belongs to; needed for videos.
+             */
             env_step?: number | null;
-            /** @enum {string} */
+            /**
+             * Kind
+             * @enum {string}
+             */
             kind: "snapshot" | "export" | "video" | "log" | "other";
+            /** Name */
             name: string;
+            /** Run Id */
             run_id: string;
+            /** Sha256 */
             sha256: string;
+            /** Size */
             size: number;
+            /** Snapshot Id */
             snapshot_id?: string | null;
         };
         /**
@@ -3259,20 +3329,39 @@ export interface components {
          * @description A stored file.
          */
         ArtifactView: {
+            /** Attempt Id */
             attempt_id: string;
-            /** Format: date-time */
+            /**
+             * Created At
+             * Format: date-time
+             */
             created_at: string;
-            /** @description Position in the training that it belongs to, for example of a video. */
+            /**
+             * Env Step
+             * @description Position in the training that it belongs to, for example of a video.
+             */
             env_step?: number | null;
+            /** Id */
             id: string;
-            /** @enum {string} */
+            /**
+             * Kind
+             * @enum {string}
+             */
             kind: "snapshot" | "export" | "video" | "log" | "other";
+            /** Name */
             name: string;
+            /** Run Id */
             run_id: string;
+            /** Sha256 */
             sha256: string;
+            /** Size */
             size: number;
+            /** Snapshot Id */
             snapshot_id: string | null;
-            /** @description False until its content arrived and matched size and hash. */
+            /**
+             * Stored
+             * @description False until its content arrived and matched size and hash.
+             */
             stored: boolean;
         };
         /**
@@ -3289,11 +3378,13 @@ export interface components {
          */
         AtariPreprocessing: {
             /**
+             * Clip Rewards
              * @description The agent learns from rewards clipped to [-1, 1].
              * @default true
              */
             clip_rewards: boolean;
             /**
+             * Frame Skip
              * @description Frames for which an action is repeated; the greater of the last two screens is seen.
              *
              *     One env_step.
@@ -3301,22 +3392,26 @@ export interface components {
              */
             frame_skip: number;
             /**
+             * Frame Stack
              * @description Frames in an observation, the newest last.
              * @default 4
              */
             frame_stack: number;
             /**
+             * Grayscale
              * @description Shades of grey; with `false` a last dimension of 3 holds the colours.
              * @default true
              */
             grayscale: boolean;
             /**
+             * Name
              * @description Kind of preprocessing.
              * @default atari
              * @constant
              */
             name: "atari";
             /**
+             * Noop Max
              * @description Most frames without an action at the start of a game.
              *
              *     The number is drawn from the episode's seed.
@@ -3324,11 +3419,13 @@ export interface components {
              */
             noop_max: number;
             /**
+             * Screen Size
              * @description Height and width of a frame in pixels.
              * @default 84
              */
             screen_size: number;
             /**
+             * Terminal On Life Loss
              * @description The agent learns as if the game ended where a life is lost; the game goes on.
              * @default false
              */
@@ -3342,24 +3439,37 @@ export interface components {
          */
         AttemptReport: {
             cause: components["schemas"]["Cause"];
-            /** @default 0 */
+            /**
+             * Env Step
+             * @default 0
+             */
             env_step: number;
-            /** @default 0 */
+            /**
+             * Episode
+             * @default 0
+             */
             episode: number;
             failure?: components["schemas"]["Failure"] | null;
             outcome: components["schemas"]["Outcome"];
-            /** @description Packages, hardware and times that the trainer really ran with. */
+            /**
+             * Provenance
+             * @description Packages, hardware and times that the trainer really ran with.
+             */
             provenance?: {
                 [key: string]: unknown;
             };
             /** @default fresh */
             resume_quality: components["schemas"]["ResumeQuality"];
             /**
+             * Runs
              * @description Of a pack: how each run ended. The counters of the report are those of the first.
              * @default []
              */
             runs: components["schemas"]["RunEnd"][];
-            /** @default 0 */
+            /**
+             * Update
+             * @default 0
+             */
             update: number;
         };
         /**
@@ -3372,32 +3482,55 @@ export interface components {
          * @description One try at executing a job.
          */
         AttemptView: {
+            /** Acked Seq */
             acked_seq: number;
             cause: components["schemas"]["Cause"] | null;
+            /** Ended At */
             ended_at: string | null;
             failure: components["schemas"]["Failure"] | null;
-            /** @description Fence of each run it carries. */
+            /**
+             * Fences
+             * @description Fence of each run it carries.
+             */
             fences: {
                 [key: string]: number;
             };
+            /** Id */
             id: string;
+            /** Job Id */
             job_id: string;
+            /** Number */
             number: number;
-            /** @description Code that it ran with, where this is not the experiment's; known once it has ended. */
+            /**
+             * Other Code
+             * @description Code that it ran with, where this is not the experiment's; known once it has ended.
+             */
             other_code?: (components["schemas"]["BuiltinCode"] | components["schemas"]["EntrypointCode"] | components["schemas"]["GitCode"]) | null;
             outcome: components["schemas"]["Outcome"] | null;
             resume_quality: components["schemas"]["ResumeQuality"] | null;
-            /** @description Snapshot that each run began from. */
+            /**
+             * Resumed From
+             * @description Snapshot that each run began from.
+             */
             resumed_from: {
                 [key: string]: string | null;
             };
+            /** Slot */
             slot: number;
-            /** @description All its slots, `slot` the first; empty from a server of schema 0027 or before. */
+            /**
+             * Slots
+             * @description All its slots, `slot` the first; empty from a server of schema 0027 or before.
+             */
             slots?: number[];
-            /** Format: date-time */
+            /**
+             * Started At
+             * Format: date-time
+             */
             started_at: string;
             state: components["schemas"]["AttemptState"];
+            /** Worker Id */
             worker_id: string;
+            /** Worker Name */
             worker_name: string;
         };
         /**
@@ -3408,38 +3541,83 @@ export interface components {
          *     those that are `null`, with `at` as whole microseconds since the Unix epoch.
          */
         AuditEntry: {
-            /** @description Type of the object and what was done, for example `token.revoke`. */
+            /**
+             * Action
+             * @description Type of the object and what was done, for example `token.revoke`.
+             */
             action: string;
-            /** @description `user:ID`, `token:ID`, `attempt:ID`, `worker:ID`, `daemon:NAME` or `anonymous`. */
+            /**
+             * Actor
+             * @description `user:ID`, `token:ID`, `attempt:ID`, `worker:ID`, `daemon:NAME` or `anonymous`.
+             */
             actor: string;
-            /** @description Address from which the request came. */
+            /**
+             * Address
+             * @description Address from which the request came.
+             */
             address: string | null;
-            /** Format: date-time */
+            /**
+             * At
+             * Format: date-time
+             */
             at: string;
-            /** @description Code of the refusal. */
+            /**
+             * Code
+             * @description Code of the refusal.
+             */
             code: string | null;
-            /** @description Number of refusals of one credential and route within a minute; else 1. */
+            /**
+             * Count
+             * @description Number of refusals of one credential and route within a minute; else 1.
+             */
             count: number;
-            /** @description ID of the login, token, worker or attempt. */
+            /**
+             * Credential
+             * @description ID of the login, token, worker or attempt.
+             */
             credential: string | null;
-            /** @description What changed. */
+            /**
+             * Data
+             * @description What changed.
+             */
             data: {
                 [key: string]: unknown;
             };
+            /** Hash */
             hash: string;
-            /** @description Counts from 1 without gaps, in the order of the commits. */
+            /**
+             * Id
+             * @description Counts from 1 without gaps, in the order of the commits.
+             */
             id: number;
+            /** Object Id */
             object_id: string;
+            /** Object Type */
             object_type: string;
-            /** @enum {string} */
+            /**
+             * Outcome
+             * @enum {string}
+             */
             outcome: "allowed" | "refused";
-            /** @description Hash of the entry before this one; 64 zeros in the first. */
+            /**
+             * Previous Hash
+             * @description Hash of the entry before this one; 64 zeros in the first.
+             */
             previous_hash: string;
-            /** @description `null` for what concerns the whole server. */
+            /**
+             * Project Id
+             * @description `null` for what concerns the whole server.
+             */
             project_id: string | null;
-            /** @description The person's present name; `null` once the person is deleted. */
+            /**
+             * User
+             * @description The person's present name; `null` once the person is deleted.
+             */
             user?: string | null;
-            /** @description The person: who was logged in, or held the token, or whose login was tried. */
+            /**
+             * User Id
+             * @description The person: who was logged in, or held the token, or whose login was tried.
+             */
             user_id: string | null;
         };
         /**
@@ -3448,19 +3626,25 @@ export interface components {
          */
         Backlog: {
             /**
+             * Delivering
              * @description Whether the trainer has ended, so that the attempt only waits for its results to be stored.
              * @default false
              */
             delivering: boolean;
-            /** @default 0 */
+            /**
+             * Files
+             * @default 0
+             */
             files: number;
             /**
+             * Problem
              * @description Why the latest upload did not succeed, in the server's words.
              *
              *     `null` while uploads succeed.
              */
             problem?: string | null;
             /**
+             * Size
              * @description In bytes.
              * @default 0
              */
@@ -3471,14 +3655,27 @@ export interface components {
          * @description Results that are written on a worker and not stored on the server yet.
          */
         BacklogView: {
-            /** @description Whether training is over, so that the job only waits for its results to be stored. */
+            /**
+             * Delivering
+             * @description Whether training is over, so that the job only waits for its results to be stored.
+             */
             delivering: boolean;
+            /** Files */
             files: number;
-            /** @description `problem` and `files` as one sentence. */
+            /**
+             * Message
+             * @description `problem` and `files` as one sentence.
+             */
             message: string;
-            /** @description Why they are not stored; `null` while uploads succeed. */
+            /**
+             * Problem
+             * @description Why they are not stored; `null` while uploads succeed.
+             */
             problem: string | null;
-            /** @description In bytes. */
+            /**
+             * Size
+             * @description In bytes.
+             */
             size: number;
         };
         /**
@@ -3487,6 +3684,7 @@ export interface components {
          */
         BuiltinCode: {
             /**
+             * Environment
              * @description `null`, which is left out of the canonical form, for environments of Gymnasium, ale-py and
              *     Palestra, and for one of the same distribution as the agent.
              */
@@ -3503,62 +3701,74 @@ export interface components {
          */
         C51Parameters: {
             /**
+             * Activation
              * @description Non-linearity between layers; convolutions have rectifiers.
              * @default relu
              * @enum {string}
              */
             activation: "relu" | "tanh";
             /**
+             * Adam Epsilon
              * @description Added to the root of Adam's second moment.
              * @default 1e-8
              */
             adam_epsilon: number;
             /**
+             * Atoms
              * @description Returns that the distribution is made of, evenly from `v_min` to `v_max`.
              * @default 51
              */
             atoms: number;
             /**
+             * Batch Size
              * @description Transitions per update.
              * @default 64
              */
             batch_size: number;
             /**
+             * Buffer Size
              * @description Capacity of the replay memory in transitions.
              * @default 100000
              */
             buffer_size: number;
             /**
+             * Double
              * @description Choose the next action with the online network and value it with the target network.
              * @default false
              */
             double: boolean;
             /**
+             * Dueling
              * @description Streams for the state and for the actions, each with the last hidden layer.
              * @default false
              */
             dueling: boolean;
             /**
+             * Epsilon Decay Steps
              * @description env_steps over which epsilon falls linearly.
              * @default 10000
              */
             epsilon_decay_steps: number;
             /**
+             * Epsilon End
              * @description Probability of a random action from `epsilon_decay_steps` on.
              * @default 0.05
              */
             epsilon_end: number;
             /**
+             * Epsilon Start
              * @description Probability of a random action at env_step 0.
              * @default 1
              */
             epsilon_start: number;
             /**
+             * Gamma
              * @description Discount factor per env_step.
              * @default 0.99
              */
             gamma: number;
             /**
+             * Hidden Sizes
              * @description Units of each hidden layer.
              *
              *     Where observations are images, of those behind the convolutions.
@@ -3569,21 +3779,25 @@ export interface components {
              */
             hidden_sizes: number[];
             /**
+             * Learning Rate
              * @description Adam step size.
              * @default 0.001
              */
             learning_rate: number;
             /**
+             * Learning Starts
              * @description env_steps collected before the first update.
              * @default 1000
              */
             learning_starts: number;
             /**
+             * Max Grad Norm
              * @description Global gradient norm to clip to; `null` does not clip.
              * @default 10
              */
             max_grad_norm: number | null;
             /**
+             * N Step
              * @description Rewards that are summed up before the bootstrap.
              * @default 1
              */
@@ -3594,6 +3808,7 @@ export interface components {
              */
             name: "c51";
             /**
+             * Noisy
              * @description Noisy last two layers, which explore by themselves: set both epsilons to 0.
              * @default false
              */
@@ -3601,21 +3816,25 @@ export interface components {
             /** @description Sampling in proportion to the Kullback-Leibler divergence; `null` samples evenly. */
             prioritized?: components["schemas"]["PrioritizedReplay"] | null;
             /**
+             * Target Update Every
              * @description Updates between two copies of the online network into the target network.
              * @default 500
              */
             target_update_every: number;
             /**
+             * Train Every
              * @description env_steps between two calls to learn.
              * @default 1
              */
             train_every: number;
             /**
+             * Updates Per Train
              * @description Updates made by one call to learn.
              * @default 1
              */
             updates_per_train: number;
             /**
+             * V Max
              * @description Highest discounted return of the support; higher returns are projected onto it.
              *
              *     The paper has 10.
@@ -3623,6 +3842,7 @@ export interface components {
              */
             v_max: number;
             /**
+             * V Min
              * @description Lowest discounted return of the support; lower returns are projected onto it.
              *
              *     The paper has -10, for rewards clipped to [-1, 1].
@@ -3635,6 +3855,7 @@ export interface components {
          * @description A cancelled job, for a caller who may cancel it but not read its project.
          */
         CancelledJobView: {
+            /** Id */
             id: string;
             state: components["schemas"]["JobState"];
         };
@@ -3643,11 +3864,18 @@ export interface components {
          * @description The agents, functions and environments that a worker can use.
          */
         Catalogue: {
-            /** @default [] */
+            /**
+             * Agents
+             * @default []
+             */
             agents: components["schemas"]["AgentDescription"][];
-            /** @default [] */
+            /**
+             * Environments
+             * @default []
+             */
             environments: components["schemas"]["EnvironmentDescription"][];
             /**
+             * Export Formats
              * @description Formats that it can write; those of workers that do not say so by default.
              * @default [
              *       "weights",
@@ -3656,15 +3884,25 @@ export interface components {
              */
             export_formats: ("weights" | "program" | "onnx")[];
             /**
+             * Imports
              * @description Modules that a worker's administrator has it import: those that `env.id: module:id` may name.
              * @default []
              */
             imports: string[];
-            /** @default [] */
+            /**
+             * Input Functions
+             * @default []
+             */
             input_functions: components["schemas"]["PartDescription"][];
-            /** @default [] */
+            /**
+             * Model Functions
+             * @default []
+             */
             model_functions: components["schemas"]["PartDescription"][];
-            /** @default [] */
+            /**
+             * Schedules
+             * @default []
+             */
             schedules: components["schemas"]["Schedule"][];
         };
         /**
@@ -3673,8 +3911,12 @@ export interface components {
          */
         CatalogueView: {
             catalogue: components["schemas"]["Catalogue"];
-            /** @description False until a worker registered. */
+            /**
+             * Known
+             * @description False until a worker registered.
+             */
             known: boolean;
+            /** Pool */
             pool: string;
         };
         /**
@@ -3682,7 +3924,7 @@ export interface components {
          * @description The cause of the end of an attempt or a job; the retry rule depends on it.
          * @enum {string}
          */
-        Cause: "budget" | "success_score" | "user" | "drain" | "preempted" | "user_exception" | "import_error" | "diverged" | "cuda_out_of_memory" | "host_out_of_memory" | "time_limit" | "stalled" | "disk_full" | "no_result" | "trainer_killed" | "worker_lost" | "lease_expired" | "poison" | "stale" | "code_changed" | "dependency";
+        Cause: "budget" | "success_score" | "user" | "drain" | "preempted" | "user_exception" | "import_error" | "diverged" | "cuda_out_of_memory" | "host_out_of_memory" | "time_limit" | "stalled" | "disk_full" | "no_result" | "trainer_killed" | "worker_lost" | "lease_expired" | "not_started" | "poison" | "stale" | "code_changed" | "dependency";
         /**
          * CemParameters
          * @description The cross-entropy method over the parameters of a policy (Szita & Lorincz 2006).
@@ -3691,33 +3933,39 @@ export interface components {
          */
         CemParameters: {
             /**
+             * Activation
              * @description Non-linearity between layers.
              * @default tanh
              * @enum {string}
              */
             activation: "relu" | "tanh";
             /**
+             * Elite Fraction
              * @description Share of the candidates, those with the best returns, that the next generation is drawn
              *     around; at least one.
              * @default 0.1
              */
             elite_fraction: number;
             /**
+             * Episodes Per Candidate
              * @description Episodes whose mean return ranks a candidate.
              * @default 1
              */
             episodes_per_candidate: number;
             /**
+             * Hidden Sizes
              * @description Units of each hidden layer of the policy; none make it linear.
              * @default []
              */
             hidden_sizes: number[];
             /**
+             * Initial Std
              * @description Standard deviation of each parameter in the first generation, around 0.
              * @default 10
              */
             initial_std: number;
             /**
+             * Learning Rate
              * @description Share of the way that mean and variance go to those of the best candidates at each
              *     generation.
              * @default 1
@@ -3729,17 +3977,20 @@ export interface components {
              */
             name: "cem";
             /**
+             * Noise
              * @description Variance that is added after the first generation, so that the search does not come to rest
              *     too early.
              * @default 5
              */
             noise: number;
             /**
+             * Noise Generations
              * @description Generations over which that variance falls linearly to 0.
              * @default 50
              */
             noise_generations: number;
             /**
+             * Population Size
              * @description Candidates per generation, which is one update.
              *
              *     Each of the `env.num_envs` environments plays one of them at a time.
@@ -3752,23 +4003,44 @@ export interface components {
          * @description The effect that a change of waiting jobs would have on the queue; nothing was written.
          */
         ChangePreview: {
-            /** @description Jobs that would be changed. */
+            /**
+             * Jobs
+             * @description Jobs that would be changed.
+             */
             jobs: number;
-            /** @description Further selected jobs that the preview leaves out: it takes those of one request. */
+            /**
+             * Jobs Left
+             * @description Further selected jobs that the preview leaves out: it takes those of one request.
+             */
             jobs_left: number;
-            /** @description Selected jobs of other persons, on which the caller may not act. */
+            /**
+             * Not Permitted
+             * @description Selected jobs of other persons, on which the caller may not act.
+             */
             not_permitted: number;
             /** @description Jobs of other persons. */
             others: components["schemas"]["PlaceChanges"];
             /** @description The caller's other jobs. */
             own: components["schemas"]["PlaceChanges"];
-            /** @description Of the caller's other jobs that get another place, likewise. */
+            /**
+             * Own Starts
+             * @description Of the caller's other jobs that get another place, likewise.
+             */
             own_starts: components["schemas"]["PreviewedStart"][];
-            /** @description Selected jobs that the change is refused for. */
+            /**
+             * Refused
+             * @description Selected jobs that the change is refused for.
+             */
             refused: components["schemas"]["JobRefusal"][];
-            /** @description The effect in words. */
+            /**
+             * Sentence
+             * @description The effect in words.
+             */
             sentence: string;
-            /** @description Of the changed jobs, the first to start with the change first: at most 20. */
+            /**
+             * Starts
+             * @description Of the changed jobs, the first to start with the change first: at most 20.
+             */
             starts: components["schemas"]["PreviewedStart"][];
         };
         /**
@@ -3776,15 +4048,22 @@ export interface components {
          * @description A worker's request for a job that was dispatched.
          */
         Claim: {
+            /** Expected Attempt */
             expected_attempt: number;
             /**
+             * Further Slots
              * @description The other slots whose locks it holds for the attempt.
              * @default []
              */
             further_slots: number[];
+            /** Job Id */
             job_id: string;
-            /** @description Index of the local slot whose lock the worker holds. */
+            /**
+             * Slot
+             * @description Index of the local slot whose lock the worker holds.
+             */
             slot: number;
+            /** Worker Id */
             worker_id: string;
         };
         /**
@@ -3792,21 +4071,21 @@ export interface components {
          * @description The answer to a successful claim, which begins a lease of `lease_seconds`.
          */
         ClaimAnswer: {
+            /** Lease Seconds */
             lease_seconds: number;
+            /** Renew Seconds */
             renew_seconds: number;
             /**
-             * @description Whether the server takes `LogLines.open_lines`; to an older one the supervisor sends complete
-             *     lines only.
-             * @default false
-             */
-            takes_open_lines: boolean;
-            /**
+             * Takes Tables
              * @description Whether the server takes records of the type `table`; to an older one the trainer sends each
              *     series as a record of its own.
              * @default false
              */
             takes_tables: boolean;
-            /** @description Valid for this attempt only, and only until the attempt ends. */
+            /**
+             * Token
+             * @description Valid for this attempt only, and only until the attempt ends.
+             */
             token: string;
             work_order: components["schemas"]["WorkOrder"];
         };
@@ -3815,10 +4094,17 @@ export interface components {
          * @description A member of the definition, or a fact about an attempt, and its value in each member.
          */
         ComparedField: {
+            /** Differs */
             differs: boolean;
-            /** @description Nested names joined by dots, as in filters: `agent.gamma`, `env.kwargs.size`. */
+            /**
+             * Path
+             * @description Nested names joined by dots, as in filters: `agent.gamma`, `env.kwargs.size`.
+             */
             path: string;
-            /** @description Per member its distinct values, in the order of its runs; empty where none has the field. */
+            /**
+             * Values
+             * @description Per member its distinct values, in the order of its runs; empty where none has the field.
+             */
             values: components["schemas"]["JsonValue"][][];
         };
         /**
@@ -3826,13 +4112,21 @@ export interface components {
          * @description A run or group that is compared.
          */
         ComparedMember: {
-            /** @description Fields of `group_by` and their values; empty for a single run. */
+            /**
+             * By
+             * @description Fields of `group_by` and their values; empty for a single run.
+             */
             by: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
-            /** @description Raw scores per environment; empty if no run has a score. */
+            /**
+             * Environments
+             * @description Raw scores per environment; empty if no run has a score.
+             */
             environments: components["schemas"]["EnvironmentStatistics"][];
+            /** Name */
             name: string;
+            /** Run Ids */
             run_ids: string[];
         };
         /**
@@ -3840,18 +4134,35 @@ export interface components {
          * @description One run of a comparison.
          */
         ComparedRun: {
+            /** Environment */
             environment: string;
-            /** @description Name of the experiment. */
+            /**
+             * Experiment
+             * @description Name of the experiment.
+             */
             experiment: string;
+            /** Experiment Id */
             experiment_id: string;
-            /** @description Position in `members`. */
+            /**
+             * Member
+             * @description Position in `members`.
+             */
             member: number;
+            /** Project */
             project: string;
+            /** Run Id */
             run_id: string;
-            /** @description Raw score; `null` for a run that is in `left_out`. */
+            /**
+             * Score
+             * @description Raw score; `null` for a run that is in `left_out`.
+             */
             score: number | null;
+            /** Seed */
             seed: number;
-            /** @description Values of `parameters`; `null` where the definition lacks one. */
+            /**
+             * Values
+             * @description Values of `parameters`; `null` where the definition lacks one.
+             */
             values: components["schemas"]["JsonValue"][];
         };
         /**
@@ -3859,12 +4170,21 @@ export interface components {
          * @description What is needed to compute the answer again.
          */
         ComparisonMethod: {
+            /** Generator */
             generator: string;
-            /** @description How importance was computed, in words for a caption. */
+            /**
+             * Importance
+             * @description How importance was computed, in words for a caption.
+             */
             importance: string;
+            /** Permutations */
             permutations: number;
+            /** Rng Seed */
             rng_seed: number;
-            /** @description How a run's score was computed, in words for a caption. */
+            /**
+             * Score
+             * @description How a run's score was computed, in words for a caption.
+             */
             score: string;
         };
         /**
@@ -3873,32 +4193,40 @@ export interface components {
          */
         ComparisonQuery: {
             /**
+             * Experiments
              * @description Experiments whose runs are added to `runs`.
              * @default []
              */
             experiments: string[];
             /**
+             * Filter
              * @description Filter of the list of runs (`GET /runs`), whose runs are added to `runs`; empty adds none.
              * @default
              */
             filter: string;
             /**
+             * Group By
              * @description Fields of the definition: runs with equal values are one group. Empty compares single
              *     runs.
              * @default []
              */
             group_by: string[];
             /**
+             * Permutations
              * @description Permutations of the scores behind each p-value.
              * @default 1000
              */
             permutations: number;
             /**
+             * Rng Seed
              * @description Seed of the permutations and of the resamples behind intervals.
              * @default 0
              */
             rng_seed: number;
-            /** @default [] */
+            /**
+             * Runs
+             * @default []
+             */
             runs: string[];
             /**
              * @default {
@@ -3915,23 +4243,47 @@ export interface components {
          * @description Answer to a query that compares runs.
          */
         ComparisonResult: {
-            /** @description Last event that the answer contains. */
+            /**
+             * Cursor
+             * @description Last event that the answer contains.
+             */
             cursor: number;
-            /** @description All members of the definitions, nested ones flattened, in their order. */
+            /**
+             * Definition
+             * @description All members of the definitions, nested ones flattened, in their order.
+             */
             definition: components["schemas"]["ComparedField"][];
-            /** @description Per environment with enough scores. */
+            /**
+             * Importance
+             * @description Per environment with enough scores.
+             */
             importance: components["schemas"]["EnvironmentImportance"][];
+            /** Left Out */
             left_out: components["schemas"]["LeftOutRun"][];
+            /** Members */
             members: components["schemas"]["ComparedMember"][];
             method: components["schemas"]["ComparisonMethod"];
-            /** @description Sentences on what the answer does not say. */
+            /**
+             * Notes
+             * @description Sentences on what the answer does not say.
+             */
             notes: string[];
-            /** @description Versions, devices and code of the attempts, as far as they were recorded. */
+            /**
+             * Origin
+             * @description Versions, devices and code of the attempts, as far as they were recorded.
+             */
             origin: components["schemas"]["ComparedField"][];
-            /** @description Members of the definitions that differ between runs. */
+            /**
+             * Parameters
+             * @description Members of the definitions that differ between runs.
+             */
             parameters: string[];
+            /** Runs */
             runs: components["schemas"]["ComparedRun"][];
-            /** @description Sentences on why differences of scores may not come from the definitions. */
+            /**
+             * Warnings
+             * @description Sentences on why differences of scores may not come from the definitions.
+             */
             warnings: string[];
         };
         /**
@@ -3940,38 +4292,45 @@ export interface components {
          */
         DdpgParameters: {
             /**
+             * Activation
              * @description Non-linearity between layers.
              * @default relu
              * @enum {string}
              */
             activation: "relu" | "tanh";
             /**
+             * Actor Learning Rate
              * @description Adam step size of the policy; a schedule of the learning rate moves it in proportion.
              * @default 0.0001
              */
             actor_learning_rate: number;
             /**
+             * Batch Size
              * @description Transitions per update.
              * @default 64
              */
             batch_size: number;
             /**
+             * Buffer Size
              * @description Capacity of the replay memory in transitions.
              * @default 1000000
              */
             buffer_size: number;
             /**
+             * Critic Weight Decay
              * @description Weight of the squared parameters in the critic's loss, halved: what is added to the gradient
              *     is this times the parameters.
              * @default 0.01
              */
             critic_weight_decay: number;
             /**
+             * Gamma
              * @description Discount factor per env_step.
              * @default 0.99
              */
             gamma: number;
             /**
+             * Hidden Sizes
              * @description Units of each hidden layer of every network.
              * @default [
              *       256,
@@ -3986,11 +4345,13 @@ export interface components {
              */
             hindsight?: components["schemas"]["HindsightReplay"] | null;
             /**
+             * Learning Rate
              * @description Adam step size of the critic.
              * @default 0.001
              */
             learning_rate: number;
             /**
+             * Learning Starts
              * @description env_steps collected before the first update, with actions drawn evenly from the space.
              * @default 1000
              */
@@ -4001,6 +4362,7 @@ export interface components {
              */
             name: "ddpg";
             /**
+             * Noise
              * @description Kind of the noise on actions: Ornstein-Uhlenbeck with theta 0.15, or independent Gaussian
              *     noise.
              * @default ornstein_uhlenbeck
@@ -4008,21 +4370,25 @@ export interface components {
              */
             noise: "ornstein_uhlenbeck" | "gaussian";
             /**
+             * Noise Scale
              * @description Size of the steps of the noise on actions, which lie in [-1, 1].
              * @default 0.2
              */
             noise_scale: number;
             /**
+             * Tau
              * @description Share of the way that the target networks go towards the networks at each update.
              * @default 0.001
              */
             tau: number;
             /**
+             * Train Every
              * @description env_steps between two calls to learn.
              * @default 1
              */
             train_every: number;
             /**
+             * Updates Per Train
              * @description Updates made by one call to learn.
              * @default 1
              */
@@ -4033,30 +4399,58 @@ export interface components {
          * @description A deleted project, as administrators of the server see it.
          */
         DeletedProjectView: {
-            /** Format: date-time */
+            /**
+             * Created At
+             * Format: date-time
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Deleted At
+             * Format: date-time
+             */
             deleted_at: string;
-            /** @description Login name of who deleted it; `null` once that user is gone. */
+            /**
+             * Deleted By
+             * @description Login name of who deleted it; `null` once that user is gone.
+             */
             deleted_by: string | null;
+            /** Description */
             description: string;
+            /** Experiments */
             experiments: number;
+            /** Id */
             id: string;
+            /** Jobs */
             jobs: number;
+            /** Name */
             name: string;
-            /** @description Since when its content is being removed; it cannot be restored any more. */
+            /**
+             * Removal Started At
+             * @description Since when its content is being removed; it cannot be restored any more.
+             */
             removal_started_at: string | null;
             /**
+             * Restorable Until
              * Format: date-time
              * @description Until then it can be restored; its content is removed after it.
              */
             restorable_until: string;
+            /** Runs */
             runs: number;
-            /** @description Taken until its content is removed, and so is the name. */
+            /**
+             * Slug
+             * @description Taken until its content is removed, and so is the name.
+             */
             slug: string;
-            /** @description Bytes of stored files. */
+            /**
+             * Storage Used
+             * @description Bytes of stored files.
+             */
             storage_used: number;
-            /** @description Jobs that were told to end and have not ended yet. */
+            /**
+             * Unfinished Jobs
+             * @description Jobs that were told to end and have not ended yet.
+             */
             unfinished_jobs: number;
         };
         /**
@@ -4065,13 +4459,17 @@ export interface components {
          */
         DisableRequest: {
             /**
+             * Jobs
              * @description `keep` lets them go on; `transfer` gives those that have not ended, with their runs, to
              *     another user.
              * @default keep
              * @enum {string}
              */
             jobs: "keep" | "pause" | "cancel" | "transfer";
-            /** @description Login name or ID of that user. */
+            /**
+             * Transfer To
+             * @description Login name or ID of that user.
+             */
             transfer_to?: string | null;
         };
         /**
@@ -4079,13 +4477,16 @@ export interface components {
          * @description The code of an environment that an installed distribution registers.
          */
         DistributionCode: {
+            /** Digest */
             digest: string;
+            /** Distribution */
             distribution: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             kind: "distribution";
+            /** Version */
             version: string;
         };
         /**
@@ -4096,58 +4497,69 @@ export interface components {
          */
         DqnParameters: {
             /**
+             * Activation
              * @description Non-linearity between layers; convolutions have rectifiers.
              * @default relu
              * @enum {string}
              */
             activation: "relu" | "tanh";
             /**
+             * Adam Epsilon
              * @description Added to the root of Adam's second moment.
              * @default 1e-8
              */
             adam_epsilon: number;
             /**
+             * Batch Size
              * @description Transitions per update.
              * @default 64
              */
             batch_size: number;
             /**
+             * Buffer Size
              * @description Capacity of the replay memory in transitions.
              * @default 100000
              */
             buffer_size: number;
             /**
+             * Double
              * @description Choose the next action with the online network and value it with the target network.
              * @default true
              */
             double: boolean;
             /**
+             * Dueling
              * @description Streams for the value of the state and the advantages of the actions (Wang et al. 2016), each
              *     with the last hidden layer.
              * @default false
              */
             dueling: boolean;
             /**
+             * Epsilon Decay Steps
              * @description env_steps over which epsilon falls linearly.
              * @default 10000
              */
             epsilon_decay_steps: number;
             /**
+             * Epsilon End
              * @description Probability of a random action from `epsilon_decay_steps` on.
              * @default 0.05
              */
             epsilon_end: number;
             /**
+             * Epsilon Start
              * @description Probability of a random action at env_step 0.
              * @default 1
              */
             epsilon_start: number;
             /**
+             * Gamma
              * @description Discount factor per env_step.
              * @default 0.99
              */
             gamma: number;
             /**
+             * Hidden Sizes
              * @description Units of each hidden layer.
              *
              *     Where observations are images, of those behind the convolutions.
@@ -4164,27 +4576,32 @@ export interface components {
              */
             hindsight?: components["schemas"]["HindsightReplay"] | null;
             /**
+             * Learning Rate
              * @description Adam step size.
              * @default 0.001
              */
             learning_rate: number;
             /**
+             * Learning Starts
              * @description env_steps collected before the first update.
              * @default 1000
              */
             learning_starts: number;
             /**
+             * Loss
              * @description Loss on the temporal-difference error.
              * @default huber
              * @enum {string}
              */
             loss: "huber" | "mse";
             /**
+             * Max Grad Norm
              * @description Global gradient norm to clip to; `null` does not clip.
              * @default 10
              */
             max_grad_norm: number | null;
             /**
+             * N Step
              * @description Rewards that are summed up before the bootstrap.
              * @default 1
              */
@@ -4195,6 +4612,7 @@ export interface components {
              */
             name: "dqn";
             /**
+             * Noisy
              * @description Noisy last two layers (Fortunato et al. 2018), which explore by themselves: set both epsilons
              *     to 0.
              * @default false
@@ -4203,16 +4621,19 @@ export interface components {
             /** @description Sampling in proportion to errors; `null` samples evenly. */
             prioritized?: components["schemas"]["PrioritizedReplay"] | null;
             /**
+             * Target Update Every
              * @description Updates between two copies of the online network into the target network.
              * @default 500
              */
             target_update_every: number;
             /**
+             * Train Every
              * @description env_steps between two calls to learn.
              * @default 1
              */
             train_every: number;
             /**
+             * Updates Per Train
              * @description Updates made by one call to learn.
              * @default 1
              */
@@ -4227,63 +4648,75 @@ export interface components {
          */
         DrqnParameters: {
             /**
+             * Activation
              * @description Non-linearity between layers; convolutions have rectifiers.
              * @default relu
              * @enum {string}
              */
             activation: "relu" | "tanh";
             /**
+             * Adam Epsilon
              * @description Added to the root of Adam's second moment.
              * @default 1e-8
              */
             adam_epsilon: number;
             /**
+             * Batch Size
              * @description Sequences per update.
              * @default 32
              */
             batch_size: number;
             /**
+             * Buffer Size
              * @description Capacity of the replay memory in transitions.
              * @default 100000
              */
             buffer_size: number;
             /**
+             * Burn In
              * @description First env_steps of a sequence, which only fill the memory.
              * @default 0
              */
             burn_in: number;
             /**
+             * Cell
              * @description Kind of the recurrent layer.
              * @default lstm
              * @enum {string}
              */
             cell: "lstm" | "gru";
             /**
+             * Double
              * @description Choose the next action with the online network and value it with the target network.
              * @default true
              */
             double: boolean;
             /**
+             * Epsilon Decay Steps
              * @description env_steps over which epsilon falls linearly.
              * @default 10000
              */
             epsilon_decay_steps: number;
             /**
+             * Epsilon End
              * @description Probability of a random action from `epsilon_decay_steps` on.
              * @default 0.05
              */
             epsilon_end: number;
             /**
+             * Epsilon Start
              * @description Probability of a random action at env_step 0.
              * @default 1
              */
             epsilon_start: number;
             /**
+             * Gamma
              * @description Discount factor per env_step.
              * @default 0.99
              */
             gamma: number;
             /**
+             * Hidden Sizes
              * @description Units of each hidden layer before the recurrent one.
              *
              *     Where observations are images, behind the convolutions.
@@ -4293,27 +4726,32 @@ export interface components {
              */
             hidden_sizes: number[];
             /**
+             * Learning Rate
              * @description Adam step size.
              * @default 0.001
              */
             learning_rate: number;
             /**
+             * Learning Starts
              * @description env_steps collected before the first update.
              * @default 1000
              */
             learning_starts: number;
             /**
+             * Loss
              * @description Loss on the temporal-difference error.
              * @default huber
              * @enum {string}
              */
             loss: "huber" | "mse";
             /**
+             * Max Grad Norm
              * @description Global gradient norm to clip to; `null` does not clip.
              * @default 10
              */
             max_grad_norm: number | null;
             /**
+             * Memory Units
              * @description Units of the recurrent layer.
              * @default 64
              */
@@ -4324,6 +4762,7 @@ export interface components {
              */
             name: "drqn";
             /**
+             * Sequence Length
              * @description env_steps of a sequence, those that only fill the memory included.
              *
              *     Sequences begin anywhere in an episode: what has to be remembered for n env_steps wants 2 n.
@@ -4331,16 +4770,19 @@ export interface components {
              */
             sequence_length: number;
             /**
+             * Target Update Every
              * @description Updates between two copies of the online network into the target network.
              * @default 500
              */
             target_update_every: number;
             /**
+             * Train Every
              * @description env_steps between two calls to learn.
              * @default 4
              */
             train_every: number;
             /**
+             * Updates Per Train
              * @description Updates made by one call to learn.
              * @default 1
              */
@@ -4351,11 +4793,19 @@ export interface components {
          * @description A group's interquartile mean at each of `StatisticsResult.grid`.
          */
         EfficiencyView: {
+            /** High */
             high: (number | null)[];
-            /** @description `null` where no run is in range. */
+            /**
+             * Iqm
+             * @description `null` where no run is in range.
+             */
             iqm: (number | null)[];
+            /** Low */
             low: (number | null)[];
-            /** @description Runs in range: where it changes, so do the runs that the curve is over. */
+            /**
+             * N
+             * @description Runs in range: where it changes, so do the runs that the curve is over.
+             */
             n: number[];
         };
         /**
@@ -4363,8 +4813,12 @@ export interface components {
          * @description A new token with which workers enrol in a pool.
          */
         EnrolmentTokenRequest: {
-            /** @description Needed; `null` for a token that never expires. Workers that enrolled outlive the token. */
+            /**
+             * Expires In Days
+             * @description Needed; `null` for a token that never expires. Workers that enrolled outlive the token.
+             */
             expires_in_days: number | null;
+            /** Name */
             name: string;
         };
         /**
@@ -4372,21 +4826,36 @@ export interface components {
          * @description A token with which workers enrol in one pool. It belongs to the pool, not to a user.
          */
         EnrolmentTokenView: {
-            /** Format: date-time */
+            /**
+             * Created At
+             * Format: date-time
+             */
             created_at: string;
-            /** @description Login name of who made it; `null` if that user was deleted, or it was the console. */
+            /**
+             * Created By
+             * @description Login name of who made it; `null` if that user was deleted, or it was the console.
+             */
             created_by: string | null;
+            /** Expires At */
             expires_at: string | null;
+            /** Id */
             id: string;
+            /** Last Used At */
             last_used_at: string | null;
             /**
+             * Legacy
              * @description Whether it is a user's token of the scope `worker`, which enrols workers in any pool that
              *     admits its project and ends with its user. Replace it by a token of the pool.
              */
             legacy: boolean;
+            /** Name */
             name: string;
+            /** Pool */
             pool: string;
-            /** @description Only in the answer that creates it. */
+            /**
+             * Secret
+             * @description Only in the answer that creates it.
+             */
             secret?: string | null;
         };
         /**
@@ -4394,9 +4863,12 @@ export interface components {
          * @description The code of parts that a distribution registers by entry points.
          */
         EntrypointCode: {
+            /** Digest */
             digest: string;
+            /** Distribution */
             distribution: string;
             /**
+             * Environment
              * @description `null`, which is left out of the canonical form, for environments of Gymnasium, ale-py and
              *     Palestra, and for one of the same distribution as the agent.
              */
@@ -4406,6 +4878,7 @@ export interface components {
              * @enum {string}
              */
             kind: "entrypoint";
+            /** Version */
             version: string;
         };
         /**
@@ -4414,6 +4887,7 @@ export interface components {
          */
         EnvDefinition: {
             /**
+             * Id
              * @description Gymnasium environment id.
              *
              *     The catalogue of a pool lists the ids that its workers know. `module:id` names one of a module
@@ -4422,20 +4896,21 @@ export interface components {
              */
             id: string;
             /**
+             * Kwargs
              * @description Keyword arguments of the environment's constructor.
-             *
-             *     Paths are refused, but for those below a directory of the worker's option `--allow-path`.
              */
             kwargs?: {
                 [key: string]: string | number | boolean | null;
             };
             /**
+             * Max Episode Steps
              * @description Time limit in env_steps; reaching it truncates the episode.
              *
              *     `null` keeps the environment's own limit.
              */
             max_episode_steps?: number | null;
             /**
+             * Num Envs
              * @description Copies stepped together as one vector environment.
              * @default 1
              */
@@ -4447,6 +4922,7 @@ export interface components {
              */
             preprocessing?: components["schemas"]["AtariPreprocessing"] | null;
             /**
+             * Vectorization
              * @description `sync` steps the copies in the trainer.
              *
              *     `async` gives each its own process, for environments slower than about 1 ms; `native` takes the
@@ -4463,9 +4939,14 @@ export interface components {
          */
         EnvironmentDescription: {
             action_space?: components["schemas"]["SpaceDescription"] | null;
-            /** @description Who registered it; `null` for environments of Gymnasium, ale-py and Palestra. */
+            /**
+             * Code
+             * @description Who registered it; `null` for environments of Gymnasium, ale-py and Palestra.
+             */
             code?: (components["schemas"]["DistributionCode"] | components["schemas"]["ModuleCode"]) | null;
+            /** Id */
             id: string;
+            /** Max Episode Steps */
             max_episode_steps?: number | null;
             observation_space?: components["schemas"]["SpaceDescription"] | null;
         };
@@ -4474,9 +4955,14 @@ export interface components {
          * @description Importance of parameters in one environment, the most important first.
          */
         EnvironmentImportance: {
+            /** Environment */
             environment: string;
+            /** Parameters */
             parameters: components["schemas"]["ParameterImportance"][];
-            /** @description Runs with a score. */
+            /**
+             * Runs
+             * @description Runs with a score.
+             */
             runs: number;
         };
         /**
@@ -4484,13 +4970,22 @@ export interface components {
          * @description Raw scores of a group in one environment.
          */
         EnvironmentStatistics: {
+            /** Environment */
             environment: string;
             iqm: components["schemas"]["EstimateView"];
+            /** Mean */
             mean: number;
+            /** Median */
             median: number;
-            /** @description Runs with a score. */
+            /**
+             * N
+             * @description Runs with a score.
+             */
             n: number;
-            /** @description Sample standard deviation; `null` for one run. */
+            /**
+             * Stdev
+             * @description Sample standard deviation; `null` for one run.
+             */
             stdev: number | null;
         };
         /**
@@ -4500,21 +4995,34 @@ export interface components {
          *     The server shows them as `episode/return` and `episode/length`.
          */
         Episodes: {
+            /** Env Index */
             env_index: number[];
+            /** Env Step */
             env_step: number[];
-            /** @description Number of the episode within the run, from 1. */
+            /**
+             * Episode
+             * @description Number of the episode within the run, from 1.
+             */
             episode: number[];
+            /** Episode Length */
             episode_length: number[];
+            /** Episode Return */
             episode_return: (number | string)[];
+            /** Run */
             run: string;
-            /** @description True where the episode ended in a terminal state, false where it was truncated. */
+            /**
+             * Terminated
+             * @description True where the episode ended in a terminal state, false where it was truncated.
+             */
             terminated: boolean[];
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "episodes";
+            /** Update */
             update: number[];
+            /** Wall */
             wall: number[];
         };
         /**
@@ -4522,8 +5030,10 @@ export interface components {
          * @description Statistics of a run after an epoch (garage's ExperimentStats).
          */
         EpochStatsRecord: {
+            /** Episode */
             episode: number;
             /**
+             * Last Episode
              * @description Summaries (`episode_return`, `episode_length`) of the episodes finished in the last epoch.
              *
              *     `null` when none finished.
@@ -4531,18 +5041,28 @@ export interface components {
             last_episode?: {
                 [key: string]: number | string;
             }[] | null;
+            /** Run */
             run: string;
+            /** Total Env Steps */
             total_env_steps: number;
-            /** @description Index of the last finished epoch. */
+            /**
+             * Total Epoch
+             * @description Index of the last finished epoch.
+             */
             total_epoch: number;
-            /** @description Iterations finished. */
+            /**
+             * Total Itr
+             * @description Iterations finished.
+             */
             total_itr: number;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "experiment_stats";
+            /** Update */
             update: number;
+            /** Wall */
             wall: number;
         };
         /**
@@ -4550,11 +5070,20 @@ export interface components {
          * @description Error and coverage of the estimates that were made when a pool's jobs were queued.
          */
         EstimateAccuracy: {
-            /** @description Part of the starts that lay between `earliest` and `latest`, from 0 to 1; 0.8 is aimed at. */
+            /**
+             * Coverage
+             * @description Part of the starts that lay between `earliest` and `latest`, from 0 to 1; 0.8 is aimed at.
+             */
             coverage: number | null;
-            /** @description Median distance of the actual start from the estimated median; `null` without starts. */
+            /**
+             * Median Error Seconds
+             * @description Median distance of the actual start from the estimated median; `null` without starts.
+             */
             median_error_seconds: number | null;
-            /** @description Number of starts that are compared with their first estimate: the latest ones. */
+            /**
+             * Starts
+             * @description Number of starts that are compared with their first estimate: the latest ones.
+             */
             starts: number;
         };
         /**
@@ -4562,9 +5091,14 @@ export interface components {
          * @description A statistic and its bootstrap interval.
          */
         EstimateView: {
+            /** High */
             high: number | null;
-            /** @description Lower end; `null` with fewer than three seeds in an environment. */
+            /**
+             * Low
+             * @description Lower end; `null` with fewer than three seeds in an environment.
+             */
             low: number | null;
+            /** Value */
             value: number;
         };
         /**
@@ -4573,15 +5107,23 @@ export interface components {
          */
         EvaluateOptions: {
             /**
+             * Delay Seconds
              * @description For the continuous schedules: time before the first evaluation.
              * @default 0
              */
             delay_seconds: number;
-            /** @description Episodes, or batches of a supervised run; `null` takes the definition's. */
+            /**
+             * Episodes
+             * @description Episodes, or batches of a supervised run; `null` takes the definition's.
+             */
             episodes?: number | null;
-            /** @description For `export`: `null` takes the definition's formats, or `weights` where it names none. */
+            /**
+             * Formats
+             * @description For `export`: `null` takes the definition's formats, or `weights` where it names none.
+             */
             formats?: ("weights" | "program" | "onnx")[] | null;
             /**
+             * Only Once
              * @description For `continuous_eval`: evaluate each snapshot once.
              *
              *     False evaluates the newest again, with other episodes, while none is newer.
@@ -4589,17 +5131,20 @@ export interface components {
              */
             only_once: boolean;
             /**
+             * Seed
              * @description Seed of the evaluation's episodes.
              *
              *     `null` derives a fresh one from the job, other than the run's own evaluations.
              */
             seed?: number | null;
             /**
+             * Snapshot
              * @description `newest`, `best` or a snapshot's id.
              * @default newest
              */
             snapshot: string;
             /**
+             * Throttle Seconds
              * @description For the continuous schedules: least time between the starts of two evaluations, while the run
              *     is trained and after that.
              * @default 0
@@ -4611,24 +5156,39 @@ export interface components {
          * @description One evaluation: exploration off, a separate environment; `source` states the seeds.
          */
         Evaluation: {
+            /** Env Step */
             env_step: number;
+            /** Episode */
             episode: number;
-            /** @description Episodes counted. */
+            /**
+             * Episodes
+             * @description Episodes counted.
+             */
             episodes: number;
             /**
+             * Final
              * @description True for the evaluation at the end of training.
              * @default false
              */
             final: boolean;
+            /** Length Max */
             length_max: number | string;
+            /** Length Mean */
             length_mean: number | string;
+            /** Length Median */
             length_median: number | string;
+            /** Length Min */
             length_min: number | string;
+            /** Length Stdev */
             length_stdev: number | string;
+            /** Max */
             max: number | string;
+            /** Mean */
             mean: number | string;
+            /** Median */
             median: number | string;
             /**
+             * Metrics
              * @description Means over the examples of a supervised evaluation, by name.
              *
              *     Each is a curve beside the statistics. Such an evaluation counts its pass over the input as one
@@ -4638,25 +5198,38 @@ export interface components {
             metrics?: {
                 [key: string]: number | string;
             };
+            /** Min */
             min: number | string;
             /**
+             * Returns
              * @description Return of each counted episode, in start order.
              * @default []
              */
             returns: (number | string)[];
+            /** Run */
             run: string;
-            /** @description Seed that the episodes derive from. */
+            /**
+             * Seed
+             * @description Seed that the episodes derive from.
+             */
             seed: number;
-            /** @description Snapshot that was evaluated; `null` during training. */
+            /**
+             * Snapshot Id
+             * @description Snapshot that was evaluated; `null` during training.
+             */
             snapshot_id?: string | null;
             /**
              * @description Which episodes; each source is a series of its own.
              * @default evaluation
              */
             source: components["schemas"]["EvaluationSource"];
-            /** @description Sample standard deviation (n - 1); 0 for one episode. */
+            /**
+             * Stdev
+             * @description Sample standard deviation (n - 1); 0 for one episode.
+             */
             stdev: number | string;
             /**
+             * Success Rate
              * @description Share of the episodes whose last info called them a success (`is_success` or `success`).
              *
              *     `null` if the environment reports no success.
@@ -4667,7 +5240,9 @@ export interface components {
              * @enum {string}
              */
             type: "evaluation";
+            /** Update */
             update: number;
+            /** Wall */
             wall: number;
         };
         /**
@@ -4682,25 +5257,34 @@ export interface components {
          */
         EvaluationSpec: {
             /**
+             * During Episode
              * @description Evaluate at the exact multiple; `false` waits for the end of the training episode.
              * @default true
              */
             during_episode: boolean;
             /**
+             * Episodes
              * @description Whole episodes per evaluation; exclusive with `steps`.
              * @default 10
              */
             episodes: number | null;
             /**
+             * Every Env Steps
              * @description Evaluate when a multiple of this many env_steps is crossed.
              *
              *     `null` evaluates at the end only.
              * @default 5000
              */
             every_env_steps: number | null;
-            /** @description Time limit of evaluation episodes; `null` takes the one of `env`. */
+            /**
+             * Max Episode Steps
+             * @description Time limit of evaluation episodes; `null` takes the one of `env`.
+             */
             max_episode_steps?: number | null;
-            /** @description env_steps per evaluation, unfinished episodes dropped; exclusive with `episodes`. */
+            /**
+             * Steps
+             * @description env_steps per evaluation, unfinished episodes dropped; exclusive with `episodes`.
+             */
             steps?: number | null;
         };
         /**
@@ -4708,38 +5292,69 @@ export interface components {
          * @description An evaluation with the statistics of its episodes.
          */
         EvaluationView: {
+            /** Attempt Id */
             attempt_id: string;
-            /** Format: date-time */
+            /**
+             * Created At
+             * Format: date-time
+             */
             created_at: string;
+            /** Env Step */
             env_step: number;
+            /** Episode */
             episode: number;
+            /** Episodes */
             episodes: number;
+            /** Final */
             final: boolean;
+            /** Id */
             id: string;
+            /** Job Id */
             job_id: string;
+            /** Length Max */
             length_max: number | string;
+            /** Length Mean */
             length_mean: number | string;
+            /** Length Median */
             length_median: number | string;
+            /** Length Min */
             length_min: number | string;
+            /** Length Stdev */
             length_stdev: number | string;
+            /** Max */
             max: number | string;
+            /** Mean */
             mean: number | string;
+            /** Median */
             median: number | string;
-            /** @description Of a supervised evaluation, by name; empty for one of episodes. */
+            /**
+             * Metrics
+             * @description Of a supervised evaluation, by name; empty for one of episodes.
+             */
             metrics: {
                 [key: string]: number | string;
             };
+            /** Min */
             min: number | string;
+            /** Returns */
             returns: (number | string)[];
+            /** Run Id */
             run_id: string;
+            /** Seed */
             seed: number;
+            /** Snapshot Id */
             snapshot_id: string | null;
             /** @default evaluation */
             source: components["schemas"]["EvaluationSource"];
+            /** Stdev */
             stdev: number | string;
+            /** Success Rate */
             success_rate?: number | null;
+            /** Superseded */
             superseded: boolean;
+            /** Update */
             update: number;
+            /** Wall */
             wall: number;
         };
         /**
@@ -4747,8 +5362,10 @@ export interface components {
          * @description The scopes of which a long poll returns the next events.
          */
         EventPollRequest: {
+            /** Subscriptions */
             subscriptions: components["schemas"]["SubscriptionRequest"][];
             /**
+             * Wait
              * @description Seconds to wait for the first event.
              * @default 25
              */
@@ -4759,6 +5376,7 @@ export interface components {
          * @description The scopes that one stream follows.
          */
         EventStreamRequest: {
+            /** Subscriptions */
             subscriptions: components["schemas"]["SubscriptionRequest"][];
         };
         /**
@@ -4766,9 +5384,13 @@ export interface components {
          * @description One row of the event log, as the stream sends it.
          */
         EventView: {
-            /** Format: date-time */
+            /**
+             * At
+             * Format: date-time
+             */
             at: string;
             /**
+             * Data
              * @description The changed resource's view, or the new points of one run from one batch. Of a job and of its
              *     runs only `id` and the members that the change may have altered; of an experiment whose runs
              *     changed only `id`. Points:
@@ -4778,12 +5400,19 @@ export interface components {
             data: {
                 [key: string]: unknown;
             };
+            /** Experiment Id */
             experiment_id: string | null;
-            /** @description Cursor. */
+            /**
+             * Id
+             * @description Cursor.
+             */
             id: number;
+            /** Job Id */
             job_id: string | null;
+            /** Run Id */
             run_id: string | null;
             /**
+             * Type
              * @description `experiment`, `run`, `job`, `attempt`, `worker`, `snapshot`, `evaluation`, `points`, `log` or
              *     `stats`.
              */
@@ -4794,7 +5423,10 @@ export interface components {
          * @description A change of an experiment; members that are left out stay as they are.
          */
         ExperimentChange: {
-            /** @description Most of its jobs that run at the same time; `null` removes the limit. Running jobs go on. */
+            /**
+             * Max Running
+             * @description Most of its jobs that run at the same time; `null` removes the limit. Running jobs go on.
+             */
             max_running?: number | null;
         };
         /**
@@ -4802,46 +5434,85 @@ export interface components {
          * @description An experiment with its whole definition.
          */
         ExperimentDetail: {
-            /** @description Name of the agent; of a supervised experiment that of its model function. */
+            /**
+             * Agent
+             * @description Name of the agent; of a supervised experiment that of its model function.
+             */
             agent: string;
+            /** Archived At */
             archived_at: string | null;
+            /** Code */
             code: components["schemas"]["BuiltinCode"] | components["schemas"]["EntrypointCode"] | components["schemas"]["GitCode"];
-            /** Format: date-time */
+            /**
+             * Created At
+             * Format: date-time
+             */
             created_at: string;
-            /** @description Login name; `(deleted user)` if the user was deleted while the answer was made. */
+            /**
+             * Created By
+             * @description Login name; `(deleted user)` if the user was deleted while the answer was made.
+             */
             created_by: string;
+            /** Definition */
             definition: components["schemas"]["RlDefinition"] | components["schemas"]["SupervisedDefinition"];
+            /** Definition Hash */
             definition_hash: string;
-            /** @description Id of the environment; of a supervised experiment the name of its training input. */
+            /**
+             * Env
+             * @description Id of the environment; of a supervised experiment the name of its training input.
+             */
             env: string;
-            /** @description Why runs failed: the most frequent reasons first, five at most. */
+            /**
+             * Failures
+             * @description Why runs failed: the most frequent reasons first, five at most.
+             */
             failures: components["schemas"]["FailureCount"][];
-            /** @description The generated, reproducible experiment ID, which is unique within its project. */
+            /**
+             * Id
+             * @description The generated, reproducible experiment ID, which is unique within its project.
+             */
             id: string;
+            /** Kind */
             kind: string;
             /** @description Over the runs' latest evaluations. */
             latest_evaluation: components["schemas"]["ScoreView"] | null;
-            /** @description Most of its jobs that run at the same time; `null` for no limit. */
+            /**
+             * Max Running
+             * @description Most of its jobs that run at the same time; `null` for no limit.
+             */
             max_running?: number | null;
+            /** Name */
             name: string;
+            /** Notes */
             notes: string;
             /**
+             * Project
              * @description Slug of its project; empty from a server of schema 0010 or before.
              * @default
              */
             project: string;
-            /** @description Runs by state; absent states have none. */
+            /**
+             * Runs
+             * @description Runs by state; absent states have none.
+             */
             runs: {
                 [key: string]: number;
             };
+            /** Schema Version */
             schema_version: number;
             /** @description Derived from the runs. */
             state: components["schemas"]["RunState"];
-            /** @description Values of the columns that a list was asked for, by key; of series, means over its runs. */
+            /**
+             * Values
+             * @description Values of the columns that a list was asked for, by key; of series, means over its runs.
+             */
             values?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
-            /** @description Warnings about the definition. */
+            /**
+             * Warnings
+             * @description Warnings about the definition.
+             */
             warnings?: components["schemas"]["SubmissionWarning"][];
         };
         /**
@@ -4849,41 +5520,76 @@ export interface components {
          * @description An experiment with counts of its runs.
          */
         ExperimentView: {
-            /** @description Name of the agent; of a supervised experiment that of its model function. */
+            /**
+             * Agent
+             * @description Name of the agent; of a supervised experiment that of its model function.
+             */
             agent: string;
+            /** Archived At */
             archived_at: string | null;
+            /** Code */
             code: components["schemas"]["BuiltinCode"] | components["schemas"]["EntrypointCode"] | components["schemas"]["GitCode"];
-            /** Format: date-time */
+            /**
+             * Created At
+             * Format: date-time
+             */
             created_at: string;
-            /** @description Login name; `(deleted user)` if the user was deleted while the answer was made. */
+            /**
+             * Created By
+             * @description Login name; `(deleted user)` if the user was deleted while the answer was made.
+             */
             created_by: string;
+            /** Definition Hash */
             definition_hash: string;
-            /** @description Id of the environment; of a supervised experiment the name of its training input. */
+            /**
+             * Env
+             * @description Id of the environment; of a supervised experiment the name of its training input.
+             */
             env: string;
-            /** @description Why runs failed: the most frequent reasons first, five at most. */
+            /**
+             * Failures
+             * @description Why runs failed: the most frequent reasons first, five at most.
+             */
             failures: components["schemas"]["FailureCount"][];
-            /** @description The generated, reproducible experiment ID, which is unique within its project. */
+            /**
+             * Id
+             * @description The generated, reproducible experiment ID, which is unique within its project.
+             */
             id: string;
+            /** Kind */
             kind: string;
             /** @description Over the runs' latest evaluations. */
             latest_evaluation: components["schemas"]["ScoreView"] | null;
-            /** @description Most of its jobs that run at the same time; `null` for no limit. */
+            /**
+             * Max Running
+             * @description Most of its jobs that run at the same time; `null` for no limit.
+             */
             max_running?: number | null;
+            /** Name */
             name: string;
+            /** Notes */
             notes: string;
             /**
+             * Project
              * @description Slug of its project; empty from a server of schema 0010 or before.
              * @default
              */
             project: string;
-            /** @description Runs by state; absent states have none. */
+            /**
+             * Runs
+             * @description Runs by state; absent states have none.
+             */
             runs: {
                 [key: string]: number;
             };
+            /** Schema Version */
             schema_version: number;
             /** @description Derived from the runs. */
             state: components["schemas"]["RunState"];
-            /** @description Values of the columns that a list was asked for, by key; of series, means over its runs. */
+            /**
+             * Values
+             * @description Values of the columns that a list was asked for, by key; of series, means over its runs.
+             */
             values?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
@@ -4894,6 +5600,7 @@ export interface components {
          */
         ExportSpec: {
             /**
+             * Formats
              * @description `weights`: safetensors and a JSON description.
              *
              *     `program`: a torch.export program; `onnx`: an ONNX file, which needs a worker with the packages
@@ -4907,9 +5614,14 @@ export interface components {
          * @description The failure of an attempt as users see it.
          */
         Failure: {
+            /** Exception */
             exception?: string | null;
-            /** @description One sentence that a user can act on. */
+            /**
+             * Message
+             * @description One sentence that a user can act on.
+             */
             message: string;
+            /** Traceback */
             traceback?: string | null;
         };
         /**
@@ -4918,10 +5630,17 @@ export interface components {
          */
         FailureCount: {
             cause: components["schemas"]["Cause"] | null;
-            /** @description One sentence that a user can act on. */
+            /**
+             * Message
+             * @description One sentence that a user can act on.
+             */
             message: string;
-            /** @description The first of these runs. */
+            /**
+             * Run Id
+             * @description The first of these runs.
+             */
             run_id: string;
+            /** Runs */
             runs: number;
         };
         /**
@@ -4929,9 +5648,14 @@ export interface components {
          * @description One invalid field of a request.
          */
         FieldProblem: {
+            /** Code */
             code: string;
+            /** Message */
             message: string;
-            /** @description JSON pointer to the faulty member (RFC 6901). */
+            /**
+             * Pointer
+             * @description JSON pointer to the faulty member (RFC 6901).
+             */
             pointer: string;
         };
         /**
@@ -4939,14 +5663,27 @@ export interface components {
          * @description One sentence on what is wrong with a training, and what to try.
          */
         FindingView: {
-            /** @description Where it shows. */
+            /**
+             * Env Step
+             * @description Where it shows.
+             */
             env_step: number;
+            /** Remedy */
             remedy: string;
-            /** @description Name of the rule, for example `values_above_rewards`. */
+            /**
+             * Rule
+             * @description Name of the rule, for example `values_above_rewards`.
+             */
             rule: string;
-            /** @description What is wrong, with the number. */
+            /**
+             * Sentence
+             * @description What is wrong, with the number.
+             */
             sentence: string;
-            /** @description Series that shows it. */
+            /**
+             * Series
+             * @description Series that shows it.
+             */
             series: string;
         };
         /**
@@ -4955,21 +5692,25 @@ export interface components {
          */
         Follow: {
             /**
+             * Delay Seconds
              * @description Time before the first evaluation of the job's first attempt.
              * @default 0
              */
             delay_seconds: number;
             /**
+             * Only Once
              * @description False evaluates the newest snapshot again while none is newer.
              * @default true
              */
             only_once: boolean;
             /**
+             * Same Episodes
              * @description True where a person named the seed: every snapshot meets the same episodes.
              * @default false
              */
             same_episodes: boolean;
             /**
+             * Throttle Seconds
              * @description Least time between the starts of two evaluations.
              * @default 0
              */
@@ -4981,6 +5722,7 @@ export interface components {
          */
         FollowAnswer: {
             /**
+             * Evaluated
              * @description Evaluations of the job that are stored.
              * @default 0
              */
@@ -4992,6 +5734,7 @@ export interface components {
              */
             snapshot?: components["schemas"]["SnapshotRef"] | null;
             /**
+             * Training
              * @description `live`: ask again later.
              *
              *     `waiting`: no attempt trains now, release the slot. `over`: no further snapshot will come.
@@ -5005,15 +5748,18 @@ export interface components {
          */
         FollowRequest: {
             /**
+             * Again
              * @description Whether the newest snapshot may be returned again if there is no newer one.
              * @default false
              */
             again: boolean;
             /**
+             * Evaluated
              * @description The latest snapshots that this attempt evaluated, whose records may not have arrived yet.
              * @default []
              */
             evaluated: string[];
+            /** Run Id */
             run_id: string;
         };
         /**
@@ -5023,9 +5769,15 @@ export interface components {
          *     Only stored experiments of earlier versions have it; submissions with it are refused.
          */
         GitCode: {
-            /** @description SHA-256 of the difference to `head`, untracked files included; `null` for a clean tree. */
+            /**
+             * Dirty Digest
+             * @description SHA-256 of the difference to `head`, untracked files included; `null` for a clean tree.
+             */
             dirty_digest?: string | null;
-            /** @description Commit of the work tree. */
+            /**
+             * Head
+             * @description Commit of the work tree.
+             */
             head: string;
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -5038,10 +5790,16 @@ export interface components {
          * @description A GPU of a worker.
          */
         Gpu: {
+            /** Index */
             index: number;
+            /** Memory Mib */
             memory_mib: number;
+            /** Name */
             name: string;
-            /** @default  */
+            /**
+             * Uuid
+             * @default
+             */
             uuid: string;
         };
         /**
@@ -5051,38 +5809,74 @@ export interface components {
          *     Each bucket counts the mean of every run that has data there.
          */
         GridGroup: {
-            /** @description Fields of `group_by` and their values in this group; empty for a group of listed runs. */
+            /**
+             * By
+             * @description Fields of `group_by` and their values in this group; empty for a group of listed runs.
+             */
             by?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
-            /** @description How many of them are over and count with their last value. */
+            /**
+             * Carried
+             * @description How many of them are over and count with their last value.
+             */
             carried: number[];
+            /** High */
             high: (number | null)[];
-            /** @description Interquartile mean: a quarter of the runs, rounded down, is left out at each end. */
+            /**
+             * Iqm
+             * @description Interquartile mean: a quarter of the runs, rounded down, is left out at each end.
+             */
             iqm?: (number | null)[];
+            /** Iqm High */
             iqm_high?: (number | null)[];
-            /** @description Lower end of the interval of the interquartile mean. */
+            /**
+             * Iqm Low
+             * @description Lower end of the interval of the interquartile mean.
+             */
             iqm_low?: (number | null)[];
             /**
+             * Low
              * @description Lower end of the 95 % bootstrap interval of the mean, which resamples runs within each
              *     environment; `null` with fewer than three runs in one.
              */
             low: (number | null)[];
+            /** Max */
             max: (number | null)[];
+            /** Mean */
             mean: (number | null)[];
+            /** Median */
             median: (number | null)[];
+            /** Min */
             min: (number | null)[];
-            /** @description Runs that the statistics are over: those with data in the bucket and those carried forward. */
+            /**
+             * N
+             * @description Runs that the statistics are over: those with data in the bucket and those carried forward.
+             */
             n: number[];
+            /** Name */
             name: string;
-            /** @description All runs of the group, those without data included. */
+            /**
+             * Run Ids
+             * @description All runs of the group, those without data included.
+             */
             run_ids?: string[];
+            /** Series */
             series: string;
-            /** @description The mean, smoothed; empty without `smoothing`. */
+            /**
+             * Smoothed
+             * @description The mean, smoothed; empty without `smoothing`.
+             */
             smoothed?: (number | null)[];
-            /** @description Standard error of the mean: the deviation over the root of n; `null` for one run. */
+            /**
+             * Stderr
+             * @description Standard error of the mean: the deviation over the root of n; `null` for one run.
+             */
             stderr?: (number | null)[];
-            /** @description Sample standard deviation; `null` for one run. */
+            /**
+             * Stdev
+             * @description Sample standard deviation; `null` for one run.
+             */
             stdev: (number | null)[];
         };
         /**
@@ -5090,18 +5884,34 @@ export interface components {
          * @description One curve with a value per bucket; `null` if a bucket holds no finite value.
          */
         GridSeries: {
+            /** Last */
             last: (number | null)[];
+            /** Max */
             max: (number | null)[];
+            /** Mean */
             mean: (number | null)[];
+            /** Min */
             min: (number | null)[];
-            /** @description Points per bucket, finite and not. */
+            /**
+             * N
+             * @description Points per bucket, finite and not.
+             */
             n: number[];
+            /** Nonfinite */
             nonfinite: number[];
-            /** @description All points in the buckets. */
+            /**
+             * Points
+             * @description All points in the buckets.
+             */
             points: number;
+            /** Run Id */
             run_id: string;
+            /** Series */
             series: string;
-            /** @description The mean, smoothed; empty without `smoothing`. */
+            /**
+             * Smoothed
+             * @description The mean, smoothed; empty without `smoothing`.
+             */
             smoothed?: (number | null)[];
         };
         /**
@@ -5111,21 +5921,34 @@ export interface components {
         GroupStatistics: {
             /** @description With `aggregates` only. */
             advice: components["schemas"]["SeedAdviceView"] | null;
+            /** Aggregates */
             aggregates: {
                 [key: string]: components["schemas"]["EstimateView"];
             };
-            /** @description Fields of `group_by` and their values; empty for a listed group. */
+            /**
+             * By
+             * @description Fields of `group_by` and their values; empty for a listed group.
+             */
             by: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
             efficiency: components["schemas"]["EfficiencyView"] | null;
+            /** Environments */
             environments: components["schemas"]["EnvironmentStatistics"][];
+            /** Name */
             name: string;
             profile: components["schemas"]["ProfileView"] | null;
-            /** @description All runs of the group, those without a score included. */
+            /**
+             * Run Ids
+             * @description All runs of the group, those without a score included.
+             */
             run_ids: string[];
+            /** Scores */
             scores: components["schemas"]["RunScore"][];
-            /** @description Fewest scores that any of its environments has. */
+            /**
+             * Seeds
+             * @description Fewest scores that any of its environments has.
+             */
             seeds: number;
         };
         /**
@@ -5134,6 +5957,7 @@ export interface components {
          */
         Health: {
             /**
+             * Status
              * @default ok
              * @constant
              */
@@ -5144,10 +5968,17 @@ export interface components {
          * @description What the rules found in the curves and evaluations of a run so far.
          */
         HealthView: {
-            /** @description The gravest first; empty for a run that looks healthy. */
+            /**
+             * Findings
+             * @description The gravest first; empty for a run that looks healthy.
+             */
             findings: components["schemas"]["FindingView"][];
+            /** Run Id */
             run_id: string;
-            /** @description Series that the rules could read: a rule whose series are missing says nothing. */
+            /**
+             * Series
+             * @description Series that the rules could read: a rule whose series are missing says nothing.
+             */
             series: string[];
         };
         /**
@@ -5158,6 +5989,7 @@ export interface components {
          */
         HindsightReplay: {
             /**
+             * Ratio
              * @description Virtual goals per real one: 4 relabels four sampled transitions of five.
              * @default 4
              */
@@ -5168,16 +6000,25 @@ export interface components {
          * @description A new invitation, with the role and rights of the invited person.
          */
         InvitationRequest: {
+            /** Display Name */
             display_name?: string | null;
+            /** Email */
             email?: string | null;
             /**
+             * Is Admin
              * @description Whether the person becomes an administrator of the server.
              * @default false
              */
             is_admin: boolean;
-            /** @description Login name that is proposed; `null`: the person chooses one. */
+            /**
+             * Name
+             * @description Login name that is proposed; `null`: the person chooses one.
+             */
             name?: string | null;
-            /** @default [] */
+            /**
+             * Projects
+             * @default []
+             */
             projects: components["schemas"]["ProjectRole"][];
         };
         /**
@@ -5185,27 +6026,57 @@ export interface components {
          * @description An invitation. Only the answer to its creation holds the link.
          */
         InvitationView: {
-            /** Format: date-time */
+            /**
+             * Created At
+             * Format: date-time
+             */
             created_at: string;
-            /** @description Login name; `null` once that user is deleted. */
+            /**
+             * Created By
+             * @description Login name; `null` once that user is deleted.
+             */
             created_by: string | null;
+            /** Display Name */
             display_name: string;
+            /** Email */
             email: string | null;
-            /** Format: date-time */
+            /**
+             * Expires At
+             * Format: date-time
+             */
             expires_at: string;
+            /** Id */
             id: string;
+            /** Is Admin */
             is_admin: boolean;
-            /** @description Login name that is proposed. */
+            /**
+             * Name
+             * @description Login name that is proposed.
+             */
             name: string | null;
-            /** @description Roles that the person gets; projects that were deleted since are left out. */
+            /**
+             * Projects
+             * @description Roles that the person gets; projects that were deleted since are left out.
+             */
             projects: components["schemas"]["UserProjectView"][];
+            /** Redeemed At */
             redeemed_at: string | null;
-            /** @description Login name of the new user. */
+            /**
+             * Redeemed By
+             * @description Login name of the new user.
+             */
             redeemed_by: string | null;
+            /** Revoked At */
             revoked_at: string | null;
-            /** @enum {string} */
+            /**
+             * State
+             * @enum {string}
+             */
             state: "open" | "redeemed" | "expired" | "revoked";
-            /** @description The link that the person opens; whoever opens it first becomes that user. */
+            /**
+             * Url
+             * @description The link that the person opens; whoever opens it first becomes that user.
+             */
             url?: string | null;
         };
         /**
@@ -5213,6 +6084,7 @@ export interface components {
          * @description New invitations with their links, which are not shown again.
          */
         InvitationsView: {
+            /** Items */
             items: components["schemas"]["InvitationView"][];
         };
         /**
@@ -5220,8 +6092,12 @@ export interface components {
          * @description Invites one or several people.
          */
         InviteRequest: {
-            /** @default 168 */
+            /**
+             * Expires In Hours
+             * @default 168
+             */
             expires_in_hours: number;
+            /** Invitations */
             invitations: components["schemas"]["InvitationRequest"][];
         };
         /**
@@ -5230,57 +6106,68 @@ export interface components {
          */
         IqnParameters: {
             /**
+             * Acting Fractions
              * @description Quantile fractions whose mean is the value of an action, K.
              * @default 32
              */
             acting_fractions: number;
             /**
+             * Activation
              * @description Non-linearity between layers; convolutions have rectifiers.
              * @default relu
              * @enum {string}
              */
             activation: "relu" | "tanh";
             /**
+             * Adam Epsilon
              * @description Added to the root of Adam's second moment.
              * @default 1e-8
              */
             adam_epsilon: number;
             /**
+             * Batch Size
              * @description Transitions per update.
              * @default 64
              */
             batch_size: number;
             /**
+             * Buffer Size
              * @description Capacity of the replay memory in transitions.
              * @default 100000
              */
             buffer_size: number;
             /**
+             * Cosines
              * @description Cosines that a fraction is embedded by.
              * @default 64
              */
             cosines: number;
             /**
+             * Double
              * @description Choose the next action with the online network and value it with the target network.
              * @default false
              */
             double: boolean;
             /**
+             * Epsilon Decay Steps
              * @description env_steps over which epsilon falls linearly.
              * @default 10000
              */
             epsilon_decay_steps: number;
             /**
+             * Epsilon End
              * @description Probability of a random action from `epsilon_decay_steps` on.
              * @default 0.05
              */
             epsilon_end: number;
             /**
+             * Epsilon Start
              * @description Probability of a random action at env_step 0.
              * @default 1
              */
             epsilon_start: number;
             /**
+             * Fractions
              * @description Quantile fractions per sample of the present values, N.
              *
              *     64 in the paper, which shows 8 to do nearly as well.
@@ -5288,11 +6175,13 @@ export interface components {
              */
             fractions: number;
             /**
+             * Gamma
              * @description Discount factor per env_step.
              * @default 0.99
              */
             gamma: number;
             /**
+             * Hidden Sizes
              * @description Units of each hidden layer.
              *
              *     Where observations are images, of those behind the convolutions.
@@ -5303,26 +6192,31 @@ export interface components {
              */
             hidden_sizes: number[];
             /**
+             * Kappa
              * @description Error up to which the loss is quadratic.
              * @default 1
              */
             kappa: number;
             /**
+             * Learning Rate
              * @description Adam step size.
              * @default 0.001
              */
             learning_rate: number;
             /**
+             * Learning Starts
              * @description env_steps collected before the first update.
              * @default 1000
              */
             learning_starts: number;
             /**
+             * Max Grad Norm
              * @description Global gradient norm to clip to; `null` does not clip.
              * @default 10
              */
             max_grad_norm: number | null;
             /**
+             * N Step
              * @description Rewards that are summed up before the bootstrap.
              * @default 1
              */
@@ -5335,21 +6229,25 @@ export interface components {
             /** @description Sampling in proportion to errors; `null` samples evenly. */
             prioritized?: components["schemas"]["PrioritizedReplay"] | null;
             /**
+             * Target Fractions
              * @description Quantile fractions per sample of the target, N'; 64 in the paper.
              * @default 8
              */
             target_fractions: number;
             /**
+             * Target Update Every
              * @description Updates between two copies of the online network into the target network.
              * @default 500
              */
             target_update_every: number;
             /**
+             * Train Every
              * @description env_steps between two calls to learn.
              * @default 1
              */
             train_every: number;
             /**
+             * Updates Per Train
              * @description Updates made by one call to learn.
              * @default 1
              */
@@ -5360,7 +6258,10 @@ export interface components {
          * @description Body of a request to pause or cancel a job.
          */
         JobAction: {
-            /** @default  */
+            /**
+             * Reason
+             * @default
+             */
             reason: string;
         };
         /**
@@ -5369,6 +6270,7 @@ export interface components {
          */
         JobChange: {
             limits?: components["schemas"]["LimitsChange"] | null;
+            /** Priority */
             priority?: number | null;
             priority_class?: components["schemas"]["PriorityClass"] | null;
         };
@@ -5379,18 +6281,31 @@ export interface components {
         JobExplanation: {
             /** @description How well earlier starts in its pool were estimated; `null` unless the job is queued. */
             accuracy?: components["schemas"]["EstimateAccuracy"] | null;
-            /** @description Jobs that start before it and compete with it for a worker. */
+            /**
+             * Ahead
+             * @description Jobs that start before it and compete with it for a worker.
+             */
             ahead: number;
-            /** @description Whether only the first jobs of the queue were looked at, so that more may be ahead. */
+            /**
+             * Ahead Is Cut
+             * @description Whether only the first jobs of the queue were looked at, so that more may be ahead.
+             */
             ahead_is_cut: boolean;
             /** @description When it is expected to start; `null` unless the job is queued. */
             estimate?: components["schemas"]["StartEstimate"] | null;
+            /** Job Id */
             job_id: string;
-            /** @description IDs of those among them that the caller may read, the first to start first. */
+            /**
+             * Own Ahead
+             * @description IDs of those among them that the caller may read, the first to start first.
+             */
             own_ahead: string[];
             /** @description `null` unless the job is queued. */
             reason: components["schemas"]["WaitReason"] | null;
-            /** @description The same in words. */
+            /**
+             * Sentence
+             * @description The same in words.
+             */
             sentence: string;
             state: components["schemas"]["JobState"];
             /** @description `null` unless the job is queued in a pool that admits its project. */
@@ -5402,6 +6317,7 @@ export interface components {
          */
         JobOptions: {
             /**
+             * After
              * @description IDs of jobs of the project that have to end before.
              * @default []
              */
@@ -5410,16 +6326,19 @@ export interface components {
              * @default {
              *       "grace_seconds": 120,
              *       "max_attempts": 20,
-             *       "stall_seconds": 1800
+             *       "stall_seconds": 1800,
+             *       "wall_seconds": null
              *     }
              */
             limits: components["schemas"]["Limits"];
             /**
+             * Max Running
              * @description Most jobs of the experiment that run at the same time; `null` sets no limit, and leaves that
              *     of an existing experiment as it is.
              */
             max_running?: number | null;
             /**
+             * On
              * @description Whether they have to succeed (one that fails or is cancelled cancels the job, with the cause
              *     `dependency`), or have to end in `any` way.
              * @default success
@@ -5427,11 +6346,13 @@ export interface components {
              */
             on: "success" | "any";
             /**
+             * Pool
              * @description Pool of workers.
              * @default default
              */
             pool: string;
             /**
+             * Priority
              * @description Order among the person's own jobs of a class: higher goes first.
              * @default 0
              */
@@ -5447,6 +6368,7 @@ export interface components {
              *       "cpu_threads": 1,
              *       "evaluation": "inline",
              *       "gpus": 0,
+             *       "memory_mib": null,
              *       "pack": "off"
              *     }
              */
@@ -5454,14 +6376,15 @@ export interface components {
             /** @default train */
             schedule: components["schemas"]["Schedule"];
             /**
-             * @description One run per seed. The server takes at most 1,000 in one submission; the command, the Python
-             *     client and the dashboard send more as several submissions of the same definition.
+             * Seeds
+             * @description One run per seed.
              * @default [
              *       0
              *     ]
              */
             seeds: number[];
             /**
+             * Then
              * @description Jobs to queue for each run after its training, each once the one before has succeeded.
              * @default []
              */
@@ -5472,8 +6395,11 @@ export interface components {
          * @description Why the action was refused for one job.
          */
         JobRefusal: {
+            /** Code */
             code: string;
+            /** Detail */
             detail: string;
+            /** Job Id */
             job_id: string;
         };
         /**
@@ -5482,6 +6408,7 @@ export interface components {
          */
         JobReorder: {
             /**
+             * Before
              * @description ID of the waiting job directly before which it is to start; `null`: after all of the person's
              *     other jobs in the same pool, project and class.
              */
@@ -5493,6 +6420,7 @@ export interface components {
          */
         JobRequest: {
             /**
+             * After
              * @description IDs of jobs of the project that have to end before.
              * @default []
              */
@@ -5500,7 +6428,10 @@ export interface components {
             /**
              * @default {
              *       "delay_seconds": 0,
+             *       "episodes": null,
+             *       "formats": null,
              *       "only_once": true,
+             *       "seed": null,
              *       "snapshot": "newest",
              *       "throttle_seconds": 0
              *     }
@@ -5510,20 +6441,28 @@ export interface components {
              * @default {
              *       "grace_seconds": 120,
              *       "max_attempts": 20,
-             *       "stall_seconds": 1800
+             *       "stall_seconds": 1800,
+             *       "wall_seconds": null
              *     }
              */
             limits: components["schemas"]["Limits"];
             /**
+             * On
              * @description Whether they have to succeed (one that fails or is cancelled cancels the job, with the cause
              *     `dependency`), or have to end in `any` way.
              * @default success
              * @enum {string}
              */
             on: "success" | "any";
-            /** @description Pool of workers; `null` takes the one of the run's training. */
+            /**
+             * Pool
+             * @description Pool of workers; `null` takes the one of the run's training.
+             */
             pool?: string | null;
-            /** @default 0 */
+            /**
+             * Priority
+             * @default 0
+             */
             priority: number;
             /** @default normal */
             priority_class: components["schemas"]["PriorityClass"];
@@ -5533,6 +6472,7 @@ export interface components {
              *       "cpu_threads": 1,
              *       "evaluation": "inline",
              *       "gpus": 0,
+             *       "memory_mib": null,
              *       "pack": "off"
              *     }
              */
@@ -5544,19 +6484,29 @@ export interface components {
          * @description Which jobs are meant; members that are left out take all.
          */
         JobSelection: {
+            /** Experiment */
             experiment?: string | null;
-            /** @description IDs. */
+            /**
+             * Jobs
+             * @description IDs.
+             */
             jobs?: string[] | null;
+            /** Pool */
             pool?: string | null;
             priority_class?: components["schemas"]["PriorityClass"] | null;
+            /** Run */
             run?: string | null;
             schedule?: components["schemas"]["Schedule"] | null;
             /**
+             * States
              * @description Empty takes all states in which the action changes something.
              * @default []
              */
             states: components["schemas"]["JobState"][];
-            /** @description Login name of who submitted them; `me` is the caller. */
+            /**
+             * User
+             * @description Login name of who submitted them; `me` is the caller.
+             */
             user?: string | null;
         };
         /**
@@ -5576,22 +6526,34 @@ export interface components {
          */
         JobView: {
             /**
+             * Afresh
              * @description Whether its first attempt begins at the start of the run, whatever snapshots there are.
              * @default false
              */
             afresh: boolean;
-            /** @description IDs of the jobs that had to end, or have to, before it starts. */
+            /**
+             * After
+             * @description IDs of the jobs that had to end, or have to, before it starts.
+             */
             after?: string[];
             /**
+             * Allow Code Change
              * @description Whether it may go on with other code than the experiment's.
              * @default false
              */
             allow_code_change: boolean;
+            /** Attempts */
             attempts: number;
             cause: components["schemas"]["Cause"] | null;
-            /** Format: date-time */
+            /**
+             * Created At
+             * Format: date-time
+             */
             created_at: string;
-            /** @description Login name; `(deleted user)` if the user was deleted while the answer was made. */
+            /**
+             * Created By
+             * @description Login name; `(deleted user)` if the user was deleted while the answer was made.
+             */
             created_by: string;
             /**
              * @description When it is expected to start; `null` unless queued, and from a server of schema 0022 or
@@ -5599,9 +6561,12 @@ export interface components {
              */
             estimate?: components["schemas"]["StartEstimate"] | null;
             evaluate: components["schemas"]["EvaluateOptions"] | null;
+            /** Experiment Id */
             experiment_id: string;
             failure: components["schemas"]["Failure"] | null;
+            /** Finished At */
             finished_at: string | null;
+            /** Id */
             id: string;
             limits: components["schemas"]["Limits"];
             /**
@@ -5610,29 +6575,42 @@ export interface components {
              */
             not_uploaded: components["schemas"]["BacklogView"] | null;
             /**
+             * On
              * @description Whether they have to succeed, or to end in any way.
              * @default success
              * @enum {string}
              */
             on: "success" | "any";
+            /** Pool */
             pool: string;
-            /** @description Place in its pool's queue from 1; `null` unless queued. */
+            /**
+             * Position
+             * @description Place in its pool's queue from 1; `null` unless queued.
+             */
             position: number | null;
+            /** Priority */
             priority: number;
             /** @default normal */
             priority_class: components["schemas"]["PriorityClass"];
             /**
+             * Project
              * @description Slug of its project; empty from a server of schema 0010 or before.
              * @default
              */
             project: string;
             resources: components["schemas"]["Resources"];
+            /** Run Ids */
             run_ids: string[];
             schedule: components["schemas"]["Schedule"];
+            /** Started At */
             started_at: string | null;
             state: components["schemas"]["JobState"];
-            /** @description Why a queued job has not started, in words; `null` otherwise. */
+            /**
+             * Waiting
+             * @description Why a queued job has not started, in words; `null` otherwise.
+             */
             waiting: string | null;
+            /** Worker Id */
             worker_id: string | null;
         };
         /**
@@ -5640,17 +6618,28 @@ export interface components {
          * @description What a request to act on many jobs did.
          */
         JobsActed: {
-            /** @description IDs of the jobs that were changed; empty with `dry_run`. */
+            /**
+             * Done
+             * @description IDs of the jobs that were changed; empty with `dry_run`.
+             */
             done: string[];
             /**
+             * Matched
              * @description Selected jobs on which the caller may act, in a state in which the action changes something:
              *     counted before it, those after `after` alone.
              */
             matched: number;
-            /** @description Pass as `after` to act on the next jobs; `null` if none is left. */
+            /**
+             * Next After
+             * @description Pass as `after` to act on the next jobs; `null` if none is left.
+             */
             next_after: string | null;
-            /** @description Selected jobs of other persons, on which the caller may not act. */
+            /**
+             * Not Permitted
+             * @description Selected jobs of other persons, on which the caller may not act.
+             */
             not_permitted: number;
+            /** Refused */
             refused: components["schemas"]["JobRefusal"][];
         };
         /**
@@ -5660,6 +6649,7 @@ export interface components {
         JobsAction: {
             action: components["schemas"]["JobVerb"];
             /**
+             * After
              * @description `next_after` of the request before, to go on with the next jobs.
              * @default
              */
@@ -5667,24 +6657,31 @@ export interface components {
             /** @description What `change` changes of each job; not given with other actions. */
             change?: components["schemas"]["JobChange"] | null;
             /**
+             * Dry Run
              * @description Counts the jobs and changes none.
              * @default false
              */
             dry_run: boolean;
-            /** @default  */
+            /**
+             * Reason
+             * @default
+             */
             reason: string;
             selection: components["schemas"]["JobSelection"];
         };
-        /** JsonValue */
         JsonValue: unknown;
         /**
          * LaneView
          * @description The waiting jobs of one class in a pool, of the projects that the caller may read.
          */
         LaneView: {
-            /** @description Those among them that the caller submitted. */
+            /**
+             * Mine
+             * @description Those among them that the caller submitted.
+             */
             mine: number;
             priority_class: components["schemas"]["PriorityClass"];
+            /** Waiting */
             waiting: number;
         };
         /**
@@ -5692,9 +6689,13 @@ export interface components {
          * @description Changes the learning rate linearly to `final_value` over `env_steps`, then keeps it.
          */
         LearningRateSchedule: {
-            /** @description Length of the schedule in env_steps. */
+            /**
+             * Env Steps
+             * @description Length of the schedule in env_steps.
+             */
             env_steps: number;
             /**
+             * Final Value
              * @description Learning rate from `env_steps` on.
              * @default 0
              */
@@ -5710,7 +6711,9 @@ export interface components {
          * @description A run that has no score.
          */
         LeftOutRun: {
+            /** Reason */
             reason: string;
+            /** Run Id */
             run_id: string;
         };
         /**
@@ -5719,16 +6722,20 @@ export interface components {
          */
         Limits: {
             /**
+             * Grace Seconds
              * @description Time between the wish to stop and SIGKILL.
              * @default 120
              */
             grace_seconds: number;
             /**
-             * @description Attempts after infrastructure failures before the job fails.
+             * Max Attempts
+             * @description Attempts after infrastructure failures before the job fails. Failed starts, for which the
+             *     worker is at fault, are counted separately.
              * @default 20
              */
             max_attempts: number;
             /**
+             * Stall Seconds
              * @description Longest time without a new env_step or update before the attempt is ended as stalled.
              *
              *     In a continuous evaluation, the longest that one evaluation may take.
@@ -5736,6 +6743,7 @@ export interface components {
              */
             stall_seconds: number;
             /**
+             * Wall Seconds
              * @description Wall time of an attempt.
              *
              *     Reaching it saves a snapshot and ends the job as failed with the cause `time_limit`. The time in
@@ -5748,10 +6756,16 @@ export interface components {
          * @description A change of the limits of a job; members that are left out stay as they are.
          */
         LimitsChange: {
+            /** Grace Seconds */
             grace_seconds?: number | null;
+            /** Max Attempts */
             max_attempts?: number | null;
+            /** Stall Seconds */
             stall_seconds?: number | null;
-            /** @description `null` takes the default of the pool. */
+            /**
+             * Wall Seconds
+             * @description `null` takes the default of the pool.
+             */
             wall_seconds?: number | null;
         };
         /**
@@ -5759,18 +6773,37 @@ export interface components {
          * @description The purpose of a one-time link or an invitation, before it is redeemed.
          */
         LinkPreview: {
+            /** Display Name */
             display_name: string;
-            /** @description Login name of the administrator who made the invitation. */
+            /**
+             * Invited By
+             * @description Login name of the administrator who made the invitation.
+             */
             invited_by: string | null;
-            /** @description Whether the user is, or becomes, an administrator of the server. */
+            /**
+             * Is Admin
+             * @description Whether the user is, or becomes, an administrator of the server.
+             */
             is_admin: boolean;
-            /** @enum {string} */
+            /**
+             * Kind
+             * @enum {string}
+             */
             kind: "login" | "invitation";
-            /** @description Why name and password of the request would be refused. */
+            /**
+             * Problems
+             * @description Why name and password of the request would be refused.
+             */
             problems: components["schemas"]["FieldProblem"][];
-            /** @description Roles that the invited person gets. */
+            /**
+             * Projects
+             * @description Roles that the invited person gets.
+             */
             projects: components["schemas"]["UserProjectView"][];
-            /** @description Login name of the user, or the one that is proposed to the invited person. */
+            /**
+             * User
+             * @description Login name of the user, or the one that is proposed to the invited person.
+             */
             user: string | null;
         };
         /**
@@ -5778,47 +6811,60 @@ export interface components {
          * @description A field of runs that filters, orders, columns and groups may name.
          */
         ListFieldView: {
-            /** @description Its values, if there are few. */
+            /**
+             * Choices
+             * @description Its values, if there are few.
+             */
             choices: string[];
+            /** Description */
             description: string;
-            /** @description What it is compared with: `text`, `number`, `time`, `choice` or `flag`. */
+            /**
+             * Kind
+             * @description What it is compared with: `text`, `number`, `time`, `choice` or `flag`.
+             */
             kind: string;
+            /** Name */
             name: string;
         };
         /**
          * LogLine
-         * @description A complete line of a run's log.
+         * @description A line of a run's log.
          */
         LogLine: {
+            /** Attempt Id */
             attempt_id: string;
-            /** @description Ordinal within the run, from 1. */
+            /**
+             * N
+             * @description Ordinal within the run, from 1.
+             */
             n: number;
-            /** @enum {string} */
+            /**
+             * Stream
+             * @enum {string}
+             */
             stream: "stdout" | "stderr" | "palestra";
+            /** Text */
             text: string;
+            /** Wall */
             wall: number;
         };
         /**
          * LogLines
          * @description Lines of the trainer's output.
-         *
-         *     The open lines of a record replace those of the record before it, of the same attempt, run and
-         *     stream. A record with neither complete nor open lines removes them.
          */
         LogLines: {
+            /** Lines */
             lines: string[];
-            /**
-             * @description Text so far of the lines after `lines` that are not complete, such as progress bars.
-             *
-             *     Servers that take them say so when an attempt is claimed (`ClaimAnswer.takes_open_lines`).
-             * @default []
-             */
-            open_lines: string[];
+            /** Run */
             run: string;
-            /** @enum {string} */
+            /**
+             * Stream
+             * @enum {string}
+             */
             stream: "stdout" | "stderr" | "palestra";
             /**
-             * @description Characters that were cut from over-long lines without a note in the line.
+             * Truncated
+             * @description Characters cut from over-long lines.
              * @default 0
              */
             truncated: number;
@@ -5827,6 +6873,7 @@ export interface components {
              * @enum {string}
              */
             type: "log";
+            /** Wall */
             wall: number;
         };
         /**
@@ -5834,18 +6881,19 @@ export interface components {
          * @description Consecutive lines of a run's log.
          */
         LogView: {
-            /** @description True when no later line is stored now. */
-            complete: boolean;
-            lines: components["schemas"]["LogLine"][];
-            /** @description Pass as `after` to go on. */
-            next_after: number;
             /**
-             * @description The lines that follow and are not complete yet, such as progress bars.
-             *
-             *     They replace those of every earlier answer. Empty unless the answer is `complete`.
-             * @default []
+             * Complete
+             * @description True when no later line is stored now.
              */
-            open_lines: components["schemas"]["OpenLogLine"][];
+            complete: boolean;
+            /** Lines */
+            lines: components["schemas"]["LogLine"][];
+            /**
+             * Next After
+             * @description Pass as `after` to go on.
+             */
+            next_after: number;
+            /** Run Id */
             run_id: string;
         };
         /**
@@ -5853,7 +6901,9 @@ export interface components {
          * @description A link that logs a user in once, and lets the user set a password. It is shown once.
          */
         LoginLinkView: {
+            /** Expires In Seconds */
             expires_in_seconds: number;
+            /** Url */
             url: string;
         };
         /**
@@ -5862,6 +6912,7 @@ export interface components {
          */
         LoginOptions: {
             /**
+             * Password
              * @description Whether anybody has set a password.
              *
              *     Without a password, only links of `palestra login-link` log a browser in.
@@ -5873,7 +6924,9 @@ export interface components {
          * @description Browser login with user name and password.
          */
         LoginRequest: {
+            /** Password */
             password: string;
+            /** User */
             user: string;
         };
         /**
@@ -5881,21 +6934,38 @@ export interface components {
          * @description A browser login of the caller that has not ended.
          */
         LoginSessionView: {
-            /** @description Address of the latest use. */
+            /**
+             * Address
+             * @description Address of the latest use.
+             */
             address: string | null;
-            /** @description Browser and system in words, for example `Firefox on Linux`; `null` if unknown. */
+            /**
+             * Browser
+             * @description Browser and system in words, for example `Firefox on Linux`; `null` if unknown.
+             */
             browser: string | null;
-            /** Format: date-time */
+            /**
+             * Created At
+             * Format: date-time
+             */
             created_at: string;
+            /** Id */
             id: string;
-            /** @description Whether it is the login of this request. */
+            /**
+             * Is Present
+             * @description Whether it is the login of this request.
+             */
             is_present: boolean;
             /**
+             * Last Used At
              * Format: date-time
              * @description Time of the latest use, up to 20 s late; a waiting stream does not count as one.
              */
             last_used_at: string;
-            /** @description `null` for a login that an older version of the server opened. */
+            /**
+             * Opened By
+             * @description `null` for a login that an older version of the server opened.
+             */
             opened_by: ("password" | "link" | "invitation") | null;
         };
         /**
@@ -5905,16 +6975,26 @@ export interface components {
          *     The first bound that is reached ends the run.
          */
         LoopSpec: {
-            /** @description Budget in env_steps, summed over environments, counted over the whole life of the run. */
+            /**
+             * Env Steps
+             * @description Budget in env_steps, summed over environments, counted over the whole life of the run.
+             */
             env_steps?: number | null;
-            /** @description Budget in finished episodes. */
+            /**
+             * Episodes
+             * @description Budget in finished episodes.
+             */
             episodes?: number | null;
             /**
+             * Epoch Env Steps
              * @description env_steps per epoch; an EpochStatsRecord is sent at every epoch's end.
              * @default 1000
              */
             epoch_env_steps: number;
-            /** @description Budget in optimiser steps. */
+            /**
+             * Updates
+             * @description Budget in optimiser steps.
+             */
             updates?: number | null;
         };
         /**
@@ -5922,19 +7002,31 @@ export interface components {
          * @description A member of a project.
          */
         MemberView: {
-            /** @description Whether the user is disabled and can do nothing. */
+            /**
+             * Disabled
+             * @description Whether the user is disabled and can do nothing.
+             */
             disabled: boolean;
+            /** Display Name */
             display_name: string;
             role: components["schemas"]["Role"];
-            /** @description Whether it is a service account of the project, not a person. */
+            /**
+             * Service Account
+             * @description Whether it is a service account of the project, not a person.
+             */
             service_account: boolean;
             /**
+             * Since
              * Format: date-time
              * @description When the user became a member.
              */
             since: string;
-            /** @description Login name. */
+            /**
+             * User
+             * @description Login name.
+             */
             user: string;
+            /** User Id */
             user_id: string;
         };
         /**
@@ -5949,12 +7041,19 @@ export interface components {
          * @description A project of the caller, with the caller's role and permissions in it.
          */
         MembershipView: {
+            /** Archived */
             archived: boolean;
+            /** Name */
             name: string;
-            /** @description Permissions of the role, limited to the credential's scopes. */
+            /**
+             * Permissions
+             * @description Permissions of the role, limited to the credential's scopes.
+             */
             permissions: components["schemas"]["Permission"][];
+            /** Project Id */
             project_id: string;
             role: components["schemas"]["Role"];
+            /** Slug */
             slug: string;
         };
         /**
@@ -5964,13 +7063,17 @@ export interface components {
          *     A worker imports such a module by its option `--import`.
          */
         ModuleCode: {
-            /** @description SHA-256 of the sources of the top-level module. */
+            /**
+             * Digest
+             * @description SHA-256 of the sources of the top-level module.
+             */
             digest: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             kind: "module";
+            /** Module */
             module: string;
         };
         /**
@@ -5978,7 +7081,10 @@ export interface components {
          * @description A request to move an experiment to another project.
          */
         MoveRequest: {
-            /** @description Slug of the other project. */
+            /**
+             * To
+             * @description Slug of the other project.
+             */
             to: string;
         };
         /**
@@ -5987,27 +7093,32 @@ export interface components {
          */
         NafParameters: {
             /**
+             * Activation
              * @description Non-linearity between layers.
              * @default relu
              * @enum {string}
              */
             activation: "relu" | "tanh";
             /**
+             * Batch Size
              * @description Transitions per update.
              * @default 64
              */
             batch_size: number;
             /**
+             * Buffer Size
              * @description Capacity of the replay memory in transitions.
              * @default 1000000
              */
             buffer_size: number;
             /**
+             * Gamma
              * @description Discount factor per env_step.
              * @default 0.99
              */
             gamma: number;
             /**
+             * Hidden Sizes
              * @description Units of each hidden layer of every network.
              * @default [
              *       256,
@@ -6022,16 +7133,21 @@ export interface components {
              */
             hindsight?: components["schemas"]["HindsightReplay"] | null;
             /**
+             * Learning Rate
              * @description Adam step size.
              * @default 0.001
              */
             learning_rate: number;
             /**
+             * Learning Starts
              * @description env_steps collected before the first update, with actions drawn evenly from the space.
              * @default 1000
              */
             learning_starts: number;
-            /** @description Global gradient norm to clip to; `null` does not clip. */
+            /**
+             * Max Grad Norm
+             * @description Global gradient norm to clip to; `null` does not clip.
+             */
             max_grad_norm?: number | null;
             /**
              * @description Name of the agent. (enum property replaced by openapi-typescript)
@@ -6039,6 +7155,7 @@ export interface components {
              */
             name: "naf";
             /**
+             * Noise
              * @description Kind of the noise on actions: Ornstein-Uhlenbeck with theta 0.15, or independent Gaussian
              *     noise.
              * @default gaussian
@@ -6046,21 +7163,25 @@ export interface components {
              */
             noise: "ornstein_uhlenbeck" | "gaussian";
             /**
+             * Noise Scale
              * @description Size of the steps of the noise on actions, which lie in [-1, 1].
              * @default 0.2
              */
             noise_scale: number;
             /**
+             * Tau
              * @description Share of the way that the target network goes towards the network at each update.
              * @default 0.001
              */
             tau: number;
             /**
+             * Train Every
              * @description env_steps between two calls to learn.
              * @default 1
              */
             train_every: number;
             /**
+             * Updates Per Train
              * @description Updates made by one call to learn.
              * @default 5
              */
@@ -6077,6 +7198,7 @@ export interface components {
              */
             name: "nan_guard";
             /**
+             * Updates
              * @description Number of consecutive updates whose loss is not finite.
              * @default 100
              */
@@ -6088,16 +7210,23 @@ export interface components {
          */
         Normalisation: {
             /**
+             * Kind
              * @description `table`: by published scores. `given`: by `references` alone. `min_max`: by the lowest and
              *     the highest score of each environment in this query, so it says nothing about other queries.
              * @enum {string}
              */
             kind: "table" | "given" | "min_max";
-            /** @description Scores by environment ID; they go before those of the table. */
+            /**
+             * References
+             * @description Scores by environment ID; they go before those of the table.
+             */
             references?: {
                 [key: string]: components["schemas"]["ReferenceScores"];
             };
-            /** @description Name of a table with its version: `atari-human-1` or `mujoco-d4rl-1`. */
+            /**
+             * Table
+             * @description Name of a table with its version: `atari-human-1` or `mujoco-d4rl-1`.
+             */
             table?: string | null;
         };
         /**
@@ -6105,15 +7234,21 @@ export interface components {
          * @description A notice about an attempt that the run's page shows.
          */
         Note: {
-            /** @description For example `resume_statistical`, `points_dropped`, `env_not_deterministic`. */
+            /**
+             * Code
+             * @description For example `resume_statistical`, `points_dropped`, `env_not_deterministic`.
+             */
             code: string;
+            /** Message */
             message: string;
+            /** Run */
             run: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "note";
+            /** Wall */
             wall: number;
         };
         /**
@@ -6124,39 +7259,35 @@ export interface components {
          */
         OccupancyBucket: {
             /**
+             * Busy Seconds
              * @description Slots that jobs occupied or were assigned to.
              * @default 0
              */
             busy_seconds: number;
             /**
+             * Idle Waiting Seconds
              * @description Free slots beside queued jobs that fitted them, whatever held these: a pause, a limit, or the
              *     time until they were told to start.
              * @default 0
              */
             idle_waiting_seconds: number;
             /**
+             * Recorded Seconds
              * @description Seconds of which the numbers below are known: a server ran and recorded them.
              * @default 0
              */
             recorded_seconds: number;
             /**
+             * Slot Seconds
              * @description Slots of workers that were online and not draining.
              * @default 0
              */
             slot_seconds: number;
-            /** Format: date-time */
+            /**
+             * Start
+             * Format: date-time
+             */
             start: string;
-        };
-        /**
-         * OpenLogLine
-         * @description A line of a run's log that is not complete; its text is the newest one.
-         */
-        OpenLogLine: {
-            attempt_id: string;
-            /** @enum {string} */
-            stream: "stdout" | "stderr" | "palestra";
-            text: string;
-            wall: number;
         };
         /**
          * Order
@@ -6176,26 +7307,42 @@ export interface components {
          */
         OverviewView: {
             /**
+             * Failed
              * @description Own runs that failed since `failed_since` and were not retried, the latest failure first: at
              *     most 20. Runs of archived experiments are left out.
              */
             failed: components["schemas"]["RunView"][];
             /**
+             * Failed Since
              * Format: date-time
              * @description Seven days ago.
              */
             failed_since: string;
+            /** Failed Total */
             failed_total: number;
             /** @description The own waiting job that is expected to start first; `null` if none waits. */
             next_job: components["schemas"]["JobView"] | null;
-            /** @description Own jobs that are paused. */
+            /**
+             * Paused
+             * @description Own jobs that are paused.
+             */
             paused: number;
-            /** @description One for each project of the caller, by slug. */
+            /**
+             * Projects
+             * @description One for each project of the caller, by slug.
+             */
             projects: components["schemas"]["ProjectJobsView"][];
-            /** @description Own runs that train now, the newest first: at most 20. */
+            /**
+             * Running
+             * @description Own runs that train now, the newest first: at most 20.
+             */
             running: components["schemas"]["RunView"][];
+            /** Running Total */
             running_total: number;
-            /** @description Own jobs that wait in the queue. */
+            /**
+             * Waiting
+             * @description Own jobs that wait in the queue.
+             */
             waiting: number;
         };
         /**
@@ -6207,8 +7354,12 @@ export interface components {
             of_person: components["schemas"]["QuotaStateView"];
             /** @description Of the project with all its persons. */
             of_project: components["schemas"]["QuotaStateView"];
+            /** Pool */
             pool: string;
-            /** @description Slug. */
+            /**
+             * Project
+             * @description Slug.
+             */
             project: string;
         };
         /**
@@ -6216,9 +7367,15 @@ export interface components {
          * @description The quotas that limit the caller: only pools and projects in which there is a limit.
          */
         OwnQuotasView: {
-            /** @description By pool and project. */
+            /**
+             * Items
+             * @description By pool and project.
+             */
             items: components["schemas"]["OwnQuotaView"][];
-            /** @description Length of the period, which ends now, of the device-hours. */
+            /**
+             * Period Seconds
+             * @description Length of the period, which ends now, of the device-hours.
+             */
             period_seconds: number;
         };
         /**
@@ -6226,155 +7383,258 @@ export interface components {
          * @description The numbers of objects that a user owns, over all projects.
          */
         OwnedView: {
+            /** Experiments */
             experiments: number;
+            /** Jobs */
             jobs: number;
-            /** @description Jobs that have not ended, paused ones included. */
+            /**
+             * Live Jobs
+             * @description Jobs that have not ended, paused ones included.
+             */
             live_jobs: number;
+            /** Runs */
             runs: number;
+            /** Workers */
             workers: number;
         };
-        /** Page_ArtifactView_ */
+        /** Page[ArtifactView] */
         Page_ArtifactView_: {
+            /** Items */
             items: components["schemas"]["ArtifactView"][];
-            /** @description Pass as `cursor` for the next page; `null` on the last. */
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
             next_cursor: string | null;
         };
-        /** Page_AuditEntry_ */
+        /** Page[AuditEntry] */
         Page_AuditEntry_: {
+            /** Items */
             items: components["schemas"]["AuditEntry"][];
-            /** @description Pass as `cursor` for the next page; `null` on the last. */
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
             next_cursor: string | null;
         };
-        /** Page_DeletedProjectView_ */
+        /** Page[DeletedProjectView] */
         Page_DeletedProjectView_: {
+            /** Items */
             items: components["schemas"]["DeletedProjectView"][];
-            /** @description Pass as `cursor` for the next page; `null` on the last. */
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
             next_cursor: string | null;
         };
-        /** Page_EnrolmentTokenView_ */
+        /** Page[EnrolmentTokenView] */
         Page_EnrolmentTokenView_: {
+            /** Items */
             items: components["schemas"]["EnrolmentTokenView"][];
-            /** @description Pass as `cursor` for the next page; `null` on the last. */
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
             next_cursor: string | null;
         };
-        /** Page_EvaluationView_ */
+        /** Page[EvaluationView] */
         Page_EvaluationView_: {
+            /** Items */
             items: components["schemas"]["EvaluationView"][];
-            /** @description Pass as `cursor` for the next page; `null` on the last. */
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
             next_cursor: string | null;
         };
-        /** Page_ExperimentView_ */
+        /** Page[ExperimentView] */
         Page_ExperimentView_: {
+            /** Items */
             items: components["schemas"]["ExperimentView"][];
-            /** @description Pass as `cursor` for the next page; `null` on the last. */
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
             next_cursor: string | null;
         };
-        /** Page_InvitationView_ */
+        /** Page[InvitationView] */
         Page_InvitationView_: {
+            /** Items */
             items: components["schemas"]["InvitationView"][];
-            /** @description Pass as `cursor` for the next page; `null` on the last. */
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
             next_cursor: string | null;
         };
-        /** Page_JobView_ */
+        /** Page[JobView] */
         Page_JobView_: {
+            /** Items */
             items: components["schemas"]["JobView"][];
-            /** @description Pass as `cursor` for the next page; `null` on the last. */
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
             next_cursor: string | null;
         };
-        /** Page_LoginSessionView_ */
+        /** Page[LoginSessionView] */
         Page_LoginSessionView_: {
+            /** Items */
             items: components["schemas"]["LoginSessionView"][];
-            /** @description Pass as `cursor` for the next page; `null` on the last. */
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
             next_cursor: string | null;
         };
-        /** Page_MemberView_ */
+        /** Page[MemberView] */
         Page_MemberView_: {
+            /** Items */
             items: components["schemas"]["MemberView"][];
-            /** @description Pass as `cursor` for the next page; `null` on the last. */
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
             next_cursor: string | null;
         };
-        /** Page_PoolView_ */
+        /** Page[PoolView] */
         Page_PoolView_: {
+            /** Items */
             items: components["schemas"]["PoolView"][];
-            /** @description Pass as `cursor` for the next page; `null` on the last. */
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
             next_cursor: string | null;
         };
-        /** Page_PoolWindowView_ */
+        /** Page[PoolWindowView] */
         Page_PoolWindowView_: {
+            /** Items */
             items: components["schemas"]["PoolWindowView"][];
-            /** @description Pass as `cursor` for the next page; `null` on the last. */
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
             next_cursor: string | null;
         };
-        /** Page_PresetView_ */
+        /** Page[PresetView] */
         Page_PresetView_: {
+            /** Items */
             items: components["schemas"]["PresetView"][];
-            /** @description Pass as `cursor` for the next page; `null` on the last. */
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
             next_cursor: string | null;
         };
-        /** Page_ProjectView_ */
+        /** Page[ProjectView] */
         Page_ProjectView_: {
+            /** Items */
             items: components["schemas"]["ProjectView"][];
-            /** @description Pass as `cursor` for the next page; `null` on the last. */
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
             next_cursor: string | null;
         };
-        /** Page_RunGroupView_ */
+        /** Page[RunGroupView] */
         Page_RunGroupView_: {
+            /** Items */
             items: components["schemas"]["RunGroupView"][];
-            /** @description Pass as `cursor` for the next page; `null` on the last. */
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
             next_cursor: string | null;
         };
-        /** Page_RunView_ */
+        /** Page[RunView] */
         Page_RunView_: {
+            /** Items */
             items: components["schemas"]["RunView"][];
-            /** @description Pass as `cursor` for the next page; `null` on the last. */
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
             next_cursor: string | null;
         };
-        /** Page_SavedViewView_ */
+        /** Page[SavedViewView] */
         Page_SavedViewView_: {
+            /** Items */
             items: components["schemas"]["SavedViewView"][];
-            /** @description Pass as `cursor` for the next page; `null` on the last. */
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
             next_cursor: string | null;
         };
-        /** Page_SeriesInfo_ */
+        /** Page[SeriesInfo] */
         Page_SeriesInfo_: {
+            /** Items */
             items: components["schemas"]["SeriesInfo"][];
-            /** @description Pass as `cursor` for the next page; `null` on the last. */
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
             next_cursor: string | null;
         };
-        /** Page_ServiceAccountView_ */
+        /** Page[ServiceAccountView] */
         Page_ServiceAccountView_: {
+            /** Items */
             items: components["schemas"]["ServiceAccountView"][];
-            /** @description Pass as `cursor` for the next page; `null` on the last. */
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
             next_cursor: string | null;
         };
-        /** Page_SnapshotView_ */
+        /** Page[SnapshotView] */
         Page_SnapshotView_: {
+            /** Items */
             items: components["schemas"]["SnapshotView"][];
-            /** @description Pass as `cursor` for the next page; `null` on the last. */
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
             next_cursor: string | null;
         };
-        /** Page_ThresholdView_ */
+        /** Page[ThresholdView] */
         Page_ThresholdView_: {
+            /** Items */
             items: components["schemas"]["ThresholdView"][];
-            /** @description Pass as `cursor` for the next page; `null` on the last. */
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
             next_cursor: string | null;
         };
-        /** Page_TokenView_ */
+        /** Page[TokenView] */
         Page_TokenView_: {
+            /** Items */
             items: components["schemas"]["TokenView"][];
-            /** @description Pass as `cursor` for the next page; `null` on the last. */
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
             next_cursor: string | null;
         };
-        /** Page_UserView_ */
+        /** Page[UserView] */
         Page_UserView_: {
+            /** Items */
             items: components["schemas"]["UserView"][];
-            /** @description Pass as `cursor` for the next page; `null` on the last. */
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
             next_cursor: string | null;
         };
-        /** Page_WorkerView_ */
+        /** Page[WorkerView] */
         Page_WorkerView_: {
+            /** Items */
             items: components["schemas"]["WorkerView"][];
-            /** @description Pass as `cursor` for the next page; `null` on the last. */
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
             next_cursor: string | null;
         };
         /**
@@ -6382,7 +7642,9 @@ export interface components {
          * @description Comparison of two groups over the environments that both have.
          */
         PairStatistics: {
+            /** Environments */
             environments: string[];
+            /** First */
             first: string;
             /**
              * @description How likely a run of `first` scores higher than one of `second`: the mean over environments of
@@ -6391,8 +7653,12 @@ export interface components {
             improvement: components["schemas"]["EstimateView"] | null;
             /** @description Aggregate of `first` less that of `second` over `pairs`; `null` without pairs. */
             paired: components["schemas"]["EstimateView"] | null;
-            /** @description Pairs of runs of the same environment and seed. */
+            /**
+             * Pairs
+             * @description Pairs of runs of the same environment and seed.
+             */
             pairs: number;
+            /** Second */
             second: string;
         };
         /**
@@ -6400,19 +7666,33 @@ export interface components {
          * @description How much the scores of one environment vary with one member of the definition.
          */
         ParameterImportance: {
-            /** @description Spearman's rank correlation with the score; `null` for values that have no order. */
+            /**
+             * Correlation
+             * @description Spearman's rank correlation with the score; `null` for values that have no order.
+             */
             correlation: number | null;
             /**
+             * Explained
              * @description Share of the variance of scores that a split by the values explains, less what a split by
              *     chance would (epsilon squared); from 0 to 1. `null` if no two runs share a part of the split.
              */
             explained: number | null;
-            /** @description Number of distinct values. */
+            /**
+             * Levels
+             * @description Number of distinct values.
+             */
             levels: number;
-            /** @description Share of permutations of the scores that a split by the values explains as well. */
+            /**
+             * P Value
+             * @description Share of permutations of the scores that a split by the values explains as well.
+             */
             p_value: number | null;
+            /** Path */
             path: string;
-            /** @description Other parameters that split the runs in the same way, so they cannot be told apart. */
+            /**
+             * Same Split
+             * @description Other parameters that split the runs in the same way, so they cannot be told apart.
+             */
             same_split: string[];
         };
         /**
@@ -6422,8 +7702,10 @@ export interface components {
         PartDescription: {
             /** @description The distribution that registered it; `null` for built-in parts. */
             code?: components["schemas"]["EntrypointCode"] | null;
+            /** Name */
             name: string;
             /**
+             * Parameters Schema
              * @description JSON Schema of the parameters.
              *
              *     Empty if all parameters are accepted, and for built-in agents, whose schema is part of the
@@ -6438,9 +7720,13 @@ export interface components {
          * @description A registered model function or input function with its parameters.
          */
         PartSpec: {
-            /** @description Name that it is registered by. The catalogue of a pool lists those that its workers offer. */
+            /**
+             * Name
+             * @description Name that it is registered by. The catalogue of a pool lists those that its workers offer.
+             */
             name: string;
             /**
+             * Params
              * @description Keyword parameters.
              *
              *     Defaults are filled in at submission, where the catalogue has a schema.
@@ -6455,12 +7741,16 @@ export interface components {
          */
         PasswordChange: {
             /**
+             * Current Password
              * @description Needed where a password is set.
              *
              *     A login that a one-time link opened within the last 15 minutes needs none.
              */
             current_password?: string | null;
-            /** @description 12 characters or more, and not easy to guess. */
+            /**
+             * Password
+             * @description 12 characters or more, and not easy to guess.
+             */
             password: string;
         };
         /**
@@ -6468,7 +7758,10 @@ export interface components {
          * @description The number of browser logins that a change of password ended.
          */
         PasswordChanged: {
-            /** @description Other browser logins of the user. */
+            /**
+             * Ended Sessions
+             * @description Other browser logins of the user.
+             */
             ended_sessions: number;
         };
         /**
@@ -6482,12 +7775,18 @@ export interface components {
          * @description The limits of a person in a project.
          */
         PersonQuotaView: {
-            /** @description Whether they replace those of each person. */
+            /**
+             * Has Own Limits
+             * @description Whether they replace those of each person.
+             */
             has_own_limits: boolean;
             left: components["schemas"]["QuotaView"];
             limits: components["schemas"]["QuotaView"];
             used: components["schemas"]["QuotaUseView"];
-            /** @description Login name. */
+            /**
+             * User
+             * @description Login name.
+             */
             user: string;
         };
         /**
@@ -6495,23 +7794,37 @@ export interface components {
          * @description The share and the usage of a person in a project of a pool.
          */
         PersonShareView: {
-            /** @description Part of the decayed device-seconds of the pool; `null` if there are none. */
+            /**
+             * Decayed
+             * @description Part of the decayed device-seconds of the pool; `null` if there are none.
+             */
             decayed: number | null;
             /**
+             * Decayed Seconds
              * @description Device-seconds, those of a half-life ago counted half: what the order of the queue compares,
              *     with the charge of live and assigned jobs.
              */
             decayed_seconds: number;
             /**
+             * Entitled
              * @description Part of the pool, from 0 to 1: that of the project, divided by its persons with jobs in the
              *     queue, live jobs or usage within the period.
              */
             entitled: number;
-            /** @description Part of all device-seconds of the pool within the period; `null` if there are none. */
+            /**
+             * Used
+             * @description Part of all device-seconds of the pool within the period; `null` if there are none.
+             */
             used: number | null;
-            /** @description Device-seconds within the period. */
+            /**
+             * Used Seconds
+             * @description Device-seconds within the period.
+             */
             used_seconds: number;
-            /** @description Login name. */
+            /**
+             * User
+             * @description Login name.
+             */
             user: string;
         };
         /**
@@ -6519,7 +7832,9 @@ export interface components {
          * @description Numbers of the jobs that would get another place among the first 1,000 of their pool.
          */
         PlaceChanges: {
+            /** Earlier */
             earlier: number;
+            /** Later */
             later: number;
         };
         /**
@@ -6527,17 +7842,24 @@ export interface components {
          * @description Values of one series, in columns of equal length.
          */
         Points: {
+            /** Env Step */
             env_step: number[];
+            /** Episode */
             episode: number[];
+            /** Run */
             run: string;
+            /** Series */
             series: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "points";
+            /** Update */
             update: number[];
+            /** Value */
             value: (number | string)[];
+            /** Wall */
             wall: number[];
         };
         /**
@@ -6546,7 +7868,10 @@ export interface components {
          */
         PolledEvent: {
             event: components["schemas"]["EventView"];
-            /** @description Numbers from 0, in the order of the request. */
+            /**
+             * Subscriptions
+             * @description Numbers from 0, in the order of the request.
+             */
             subscriptions: number[];
         };
         /**
@@ -6554,11 +7879,18 @@ export interface components {
          * @description The answer of a long poll.
          */
         PolledEvents: {
-            /** @description The cursor of each subscription, to be sent as `after` of the next poll. */
+            /**
+             * Cursors
+             * @description The cursor of each subscription, to be sent as `after` of the next poll.
+             */
             cursors: number[];
-            /** @description Empty if none came in time. */
+            /**
+             * Events
+             * @description Empty if none came in time.
+             */
             events: components["schemas"]["PolledEvent"][];
             /**
+             * Resync
              * @description Numbers of subscriptions whose events after the cursor the log no longer holds: load their
              *     history again.
              */
@@ -6570,6 +7902,7 @@ export interface components {
          */
         PoolAdmission: {
             /**
+             * Share
              * @description Weight of the project: its part of the pool while all projects have queued jobs.
              * @default 1
              */
@@ -6580,11 +7913,19 @@ export interface components {
          * @description A change of a pool; members that are left out stay as they are.
          */
         PoolChange: {
-            /** @description `null` removes it. Jobs that were queued before keep their limits. */
+            /**
+             * Default Wall Seconds
+             * @description `null` removes it. Jobs that were queued before keep their limits.
+             */
             default_wall_seconds?: number | null;
+            /** Description */
             description?: string | null;
-            /** @description `null` removes it. */
+            /**
+             * Max Wall Seconds
+             * @description `null` removes it.
+             */
             max_wall_seconds?: number | null;
+            /** Shows Names */
             shows_names?: boolean | null;
         };
         /**
@@ -6592,11 +7933,17 @@ export interface components {
          * @description Occupancy of the slots of a pool in the period, by whole hours.
          */
         PoolOccupancy: {
+            /** Buckets */
             buckets: components["schemas"]["OccupancyBucket"][];
+            /** Busy Seconds */
             busy_seconds: number;
+            /** Idle Waiting Seconds */
             idle_waiting_seconds: number;
+            /** Pool */
             pool: string;
+            /** Recorded Seconds */
             recorded_seconds: number;
+            /** Slot Seconds */
             slot_seconds: number;
         };
         /**
@@ -6604,7 +7951,10 @@ export interface components {
          * @description A pause of a pool with its reason; no job of the pool starts.
          */
         PoolPause: {
-            /** @description Shown to everybody whose jobs wait. */
+            /**
+             * Reason
+             * @description Shown to everybody whose jobs wait.
+             */
             reason: string;
         };
         /**
@@ -6612,12 +7962,22 @@ export interface components {
          * @description A project that a pool admits.
          */
         PoolProjectView: {
+            /** Name */
             name: string;
-            /** @description Slug. */
+            /**
+             * Project
+             * @description Slug.
+             */
             project: string;
-            /** @description Weight of the project: its part of the pool while all projects have queued jobs. */
+            /**
+             * Share
+             * @description Weight of the project: its part of the pool while all projects have queued jobs.
+             */
             share: number;
-            /** Format: date-time */
+            /**
+             * Since
+             * Format: date-time
+             */
             since: string;
         };
         /**
@@ -6625,19 +7985,31 @@ export interface components {
          * @description A new pool. Its name never changes, since workers and jobs name it.
          */
         PoolRequest: {
-            /** @description Wall time of an attempt of a job that names none; `null`: `max_wall_seconds`, or no limit. */
+            /**
+             * Default Wall Seconds
+             * @description Wall time of an attempt of a job that names none; `null`: `max_wall_seconds`, or no limit.
+             */
             default_wall_seconds?: number | null;
-            /** @default  */
+            /**
+             * Description
+             * @default
+             */
             description: string;
-            /** @description Longest wall time that a job may ask for; `null` for any. */
+            /**
+             * Max Wall Seconds
+             * @description Longest wall time that a job may ask for; `null` for any.
+             */
             max_wall_seconds?: number | null;
+            /** Name */
             name: string;
             /**
+             * Projects
              * @description Slugs of the projects that it admits from the start.
              * @default []
              */
             projects: string[];
             /**
+             * Shows Names
              * @description Whether a project sees the user and the project of other projects' jobs in the slots.
              * @default false
              */
@@ -6648,14 +8020,27 @@ export interface components {
          * @description The shares and the usage of the projects of a pool.
          */
         PoolSharesView: {
-            /** Format: date-time */
+            /**
+             * At
+             * Format: date-time
+             */
             at: string;
-            /** @description After this time a device-second counts half in `decayed_seconds`. */
+            /**
+             * Half Life Seconds
+             * @description After this time a device-second counts half in `decayed_seconds`.
+             */
             half_life_seconds: number;
-            /** @description The length of the period of `used_seconds`, which ends at `at`. */
+            /**
+             * Period Seconds
+             * @description The length of the period of `used_seconds`, which ends at `at`.
+             */
             period_seconds: number;
+            /** Pool */
             pool: string;
-            /** @description By slug; all projects together that the caller may not read come last. */
+            /**
+             * Projects
+             * @description By slug; all projects together that the caller may not read come last.
+             */
             projects: components["schemas"]["ProjectShareView"][];
         };
         /**
@@ -6663,46 +8048,92 @@ export interface components {
          * @description A pool and its queue, as one caller sees them.
          */
         PoolView: {
-            /** @description Queued jobs of all projects, for who has `server.pools`; `null` for others. */
+            /**
+             * All Queued
+             * @description Queued jobs of all projects, for who has `server.pools`; `null` for others.
+             */
             all_queued?: number | null;
-            /** @description Jobs of all projects that hold a slot, for who has `server.pools`; `null` for others. */
+            /**
+             * All Running
+             * @description Jobs of all projects that hold a slot, for who has `server.pools`; `null` for others.
+             */
             all_running?: number | null;
+            /** Created At */
             created_at?: string | null;
-            /** @description Wall time of an attempt of a job that names none; `null`: `max_wall_seconds`, or no limit. */
+            /**
+             * Default Wall Seconds
+             * @description Wall time of an attempt of a job that names none; `null`: `max_wall_seconds`, or no limit.
+             */
             default_wall_seconds?: number | null;
-            /** @default  */
+            /**
+             * Description
+             * @default
+             */
             description: string;
-            /** @description Slots of these workers that no job of any project occupies. */
+            /**
+             * Free Slots
+             * @description Slots of these workers that no job of any project occupies.
+             */
             free_slots: number;
             /**
+             * Id
              * @description Empty from a server of schema 0014 or before, which knows no pools; the same holds for the
              *     defaults of the members below.
              * @default
              */
             id: string;
-            /** @description Longest wall time that a job may ask for; `null` for any. */
+            /**
+             * Max Wall Seconds
+             * @description Longest wall time that a job may ask for; `null` for any.
+             */
             max_wall_seconds?: number | null;
+            /** Name */
             name: string;
-            /** @default  */
+            /**
+             * Pause Reason
+             * @default
+             */
             pause_reason: string;
-            /** @description While set, no job of the pool starts; running ones go on. */
+            /**
+             * Paused At
+             * @description While set, no job of the pool starts; running ones go on.
+             */
             paused_at?: string | null;
-            /** @description The caller's projects that it admits; all projects for a caller with `server.pools`. */
+            /**
+             * Projects
+             * @description The caller's projects that it admits; all projects for a caller with `server.pools`.
+             */
             projects?: components["schemas"]["PoolProjectView"][];
-            /** @description Queued jobs of the caller's projects. */
+            /**
+             * Queued
+             * @description Queued jobs of the caller's projects.
+             */
             queued: number;
-            /** @description All its workers, offline ones included. */
+            /**
+             * Registered Workers
+             * @description All its workers, offline ones included.
+             */
             registered_workers?: number | null;
-            /** @description Jobs of the caller's projects that hold a slot. */
+            /**
+             * Running
+             * @description Jobs of the caller's projects that hold a slot.
+             */
             running: number;
             /**
+             * Shows Names
              * @description Whether a project sees the user and the project of other projects' jobs in the slots.
              * @default false
              */
             shows_names: boolean;
-            /** @description Slots of these workers. */
+            /**
+             * Slots
+             * @description Slots of these workers.
+             */
             slots: number;
-            /** @description Workers that are online and not draining. */
+            /**
+             * Workers
+             * @description Workers that are online and not draining.
+             */
             workers: number;
         };
         /**
@@ -6712,24 +8143,36 @@ export interface components {
          *     Jobs start before it only if their time limit ends before it; what runs is not stopped.
          */
         PoolWindowRequest: {
-            /** Format: date-time */
+            /**
+             * End
+             * Format: date-time
+             */
             end: string;
             kind: components["schemas"]["WindowKind"];
-            /** @description Whom a reservation is for: a project that the pool admits, */
+            /**
+             * Project
+             * @description Whom a reservation is for: a project that the pool admits,
+             */
             project?: string | null;
             /**
+             * Reason
              * @description Everybody whose jobs wait for the pool reads it.
              * @default
              */
             reason: string;
             /**
+             * Start
              * Format: date-time
              * @description May lie in the past: the window has begun then.
              */
             start: string;
-            /** @description or a person, by login name. */
+            /**
+             * User
+             * @description or a person, by login name.
+             */
             user?: string | null;
             /**
+             * Workers
              * @description Names of workers of the pool; none stands for all workers, later ones included.
              * @default []
              */
@@ -6740,24 +8183,49 @@ export interface components {
          * @description A maintenance window or a reservation that has not ended.
          */
         PoolWindowView: {
-            /** Format: date-time */
+            /**
+             * Created At
+             * Format: date-time
+             */
             created_at: string;
-            /** @description Login name; only for administrators of the server. */
+            /**
+             * Created By
+             * @description Login name; only for administrators of the server.
+             */
             created_by: string | null;
-            /** Format: date-time */
+            /**
+             * End
+             * Format: date-time
+             */
             end: string;
+            /** Has Begun */
             has_begun: boolean;
+            /** Id */
             id: string;
             kind: components["schemas"]["WindowKind"];
+            /** Pool */
             pool: string;
-            /** @description Slug of the project that a reservation is for; `null` where the caller may not read it. */
+            /**
+             * Project
+             * @description Slug of the project that a reservation is for; `null` where the caller may not read it.
+             */
             project: string | null;
+            /** Reason */
             reason: string;
-            /** Format: date-time */
+            /**
+             * Start
+             * Format: date-time
+             */
             start: string;
-            /** @description Login name of the person that a reservation is for; for administrators and that person. */
+            /**
+             * User
+             * @description Login name of the person that a reservation is for; for administrators and that person.
+             */
             user: string | null;
-            /** @description Names of the workers; empty for all workers of the pool. */
+            /**
+             * Workers
+             * @description Names of the workers; empty for all workers of the pool.
+             */
             workers: string[];
         };
         /**
@@ -6768,32 +8236,38 @@ export interface components {
          */
         PpoParameters: {
             /**
+             * Activation
              * @description Non-linearity between layers.
              * @default tanh
              * @enum {string}
              */
             activation: "relu" | "tanh";
             /**
+             * Clip Range
              * @description Clipping of the probability ratio.
              * @default 0.2
              */
             clip_range: number;
             /**
+             * Entropy Coefficient
              * @description Weight of the entropy bonus.
              * @default 0
              */
             entropy_coefficient: number;
             /**
+             * Gae Lambda
              * @description Trace decay of generalised advantage estimation.
              * @default 0.95
              */
             gae_lambda: number;
             /**
+             * Gamma
              * @description Discount factor per env_step.
              * @default 0.99
              */
             gamma: number;
             /**
+             * Hidden Sizes
              * @description Units of each hidden layer of the policy and of the value network.
              * @default [
              *       64,
@@ -6802,16 +8276,19 @@ export interface components {
              */
             hidden_sizes: number[];
             /**
+             * Learning Rate
              * @description Adam step size.
              * @default 0.0003
              */
             learning_rate: number;
             /**
+             * Max Grad Norm
              * @description Global gradient norm to clip to; `null` does not clip.
              * @default 0.5
              */
             max_grad_norm: number | null;
             /**
+             * Minibatch Size
              * @description Transitions per update; at most those of a rollout if it is left out.
              * @default 256
              */
@@ -6822,27 +8299,32 @@ export interface components {
              */
             name: "ppo";
             /**
+             * Normalize Advantages
              * @description Shift and scale the advantages of each minibatch to mean 0 and standard deviation 1.
              * @default true
              */
             normalize_advantages: boolean;
             /**
+             * Normalize Observations
              * @description Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running
              *     statistics; needs a box of floats.
              * @default false
              */
             normalize_observations: boolean;
             /**
+             * Normalize Rewards
              * @description Divide rewards by the running standard deviation of the discounted return.
              * @default false
              */
             normalize_rewards: boolean;
             /**
+             * Passes
              * @description Passes over each rollout.
              * @default 4
              */
             passes: number;
             /**
+             * Rollout Steps
              * @description Vector steps collected per iteration.
              *
              *     Times `env.num_envs` gives the env_steps of a rollout.
@@ -6850,12 +8332,14 @@ export interface components {
              */
             rollout_steps: number;
             /**
+             * Target Kl
              * @description Stop the passes over a rollout once the approximate KL divergence exceeds this.
              *
              *     `null` never stops.
              */
             target_kl?: number | null;
             /**
+             * Value Coefficient
              * @description Weight of the value loss, which is the mean squared error of V.
              * @default 0.5
              */
@@ -6866,17 +8350,35 @@ export interface components {
          * @description A submission that comes with Palestra.
          */
         PresetView: {
-            /** @description Name of its agent, or of its model function. */
+            /**
+             * Agent
+             * @description Name of its agent, or of its model function.
+             */
             agent: string;
-            /** @description One or a few sentences, from its notes or from the comment at the head of its file. */
+            /**
+             * Description
+             * @description One or a few sentences, from its notes or from the comment at the head of its file.
+             */
             description: string;
-            /** @description The file: YAML with comments. */
+            /**
+             * Document
+             * @description The file: YAML with comments.
+             */
             document: string;
-            /** @description Id of its environment, or name of its input function. */
+            /**
+             * Env
+             * @description Id of its environment, or name of its input function.
+             */
             env: string;
-            /** @description Path of its file below `examples`, without the ending, for example `learning/pendulum-sac`. */
+            /**
+             * Name
+             * @description Path of its file below `examples`, without the ending, for example `learning/pendulum-sac`.
+             */
             name: string;
-            /** @description Display name of its definition. */
+            /**
+             * Title
+             * @description Display name of its definition.
+             */
             title: string;
         };
         /**
@@ -6884,11 +8386,18 @@ export interface components {
          * @description Place and start of a job, without and with the change.
          */
         PreviewedStart: {
+            /** Job Id */
             job_id: string;
-            /** @description `null` if it would have none, or would no longer wait. */
+            /**
+             * New Place
+             * @description `null` if it would have none, or would no longer wait.
+             */
             new_place: number | null;
             new_start: components["schemas"]["StartEstimate"];
-            /** @description Place in its pool's queue now, from 1; `null` if it has none. */
+            /**
+             * Place
+             * @description Place in its pool's queue now, from 1; `null` if it has none.
+             */
             place: number | null;
             /** @description Start as things are now. */
             start: components["schemas"]["StartEstimate"];
@@ -6899,16 +8408,19 @@ export interface components {
          */
         PrioritizedReplay: {
             /**
+             * Alpha
              * @description Exponent of the errors in the sampling probabilities; 0 samples uniformly.
              * @default 0.6
              */
             alpha: number;
             /**
+             * Anneal Updates
              * @description Updates over which `beta` rises linearly to 1.
              * @default 100000
              */
             anneal_updates: number;
             /**
+             * Beta
              * @description Exponent of the importance weights at the first update; 1 corrects the whole bias.
              * @default 0.4
              */
@@ -6928,30 +8440,47 @@ export interface components {
          */
         Problem: {
             /**
+             * Busy Slots
              * @description With `slot_busy`: the claimed slots that have an attempt.
              * @default null
              */
             busy_slots: number[] | null;
-            /** @description Stable; programs decide by it. */
+            /**
+             * Code
+             * @description Stable; programs decide by it.
+             */
             code: string;
-            /** @description A sentence a user can act on. */
+            /**
+             * Detail
+             * @description A sentence a user can act on.
+             */
             detail: string;
+            /** Errors */
             errors?: components["schemas"]["FieldProblem"][];
             /**
+             * Expected Seq
              * @description With `seq_gap`: the record that the server waits for.
              * @default null
              */
             expected_seq: number | null;
-            /** @default null */
+            /**
+             * Instance
+             * @default null
+             */
             instance: string | null;
             /**
+             * Position
              * @description With the faults of a filter: index of the faulty character.
              * @default null
              */
             position: number | null;
+            /** Request Id */
             request_id: string;
+            /** Status */
             status: number;
+            /** Title */
             title: string;
+            /** Type */
             type: string;
         };
         /**
@@ -6959,9 +8488,14 @@ export interface components {
          * @description Share of a group's scores above each of `StatisticsResult.thresholds`.
          */
         ProfileView: {
+            /** High */
             high: number[] | null;
-            /** @description Lower end of the pointwise interval; `null` with fewer than three seeds. */
+            /**
+             * Low
+             * @description Lower end of the pointwise interval; `null` with fewer than three seeds.
+             */
             low: number[] | null;
+            /** Share */
             share: number[];
         };
         /**
@@ -6969,11 +8503,18 @@ export interface components {
          * @description Progress of a run against its budget.
          */
         ProgressView: {
+            /** Env Step */
             env_step: number;
+            /** Env Steps Per Second */
             env_steps_per_second: number | null;
+            /** Episode */
             episode: number;
-            /** @description Share of the budget in [0, 1]; of the first bound to be reached. */
+            /**
+             * Fraction
+             * @description Share of the budget in [0, 1]; of the first bound to be reached.
+             */
             fraction: number | null;
+            /** Update */
             update: number;
         };
         /**
@@ -6981,9 +8522,14 @@ export interface components {
          * @description A change of a project; members that are left out stay as they are.
          */
         ProjectChange: {
+            /** Description */
             description?: string | null;
+            /** Name */
             name?: string | null;
-            /** @description Bytes, `null` removes the limit. An administrator of the server alone may change it. */
+            /**
+             * Storage Limit
+             * @description Bytes, `null` removes the limit. An administrator of the server alone may change it.
+             */
             storage_limit?: number | null;
         };
         /**
@@ -6991,11 +8537,19 @@ export interface components {
          * @description The unfinished jobs of all persons in a project of the caller.
          */
         ProjectJobsView: {
+            /** Paused */
             paused: number;
-            /** @description Slug. */
+            /**
+             * Project
+             * @description Slug.
+             */
             project: string;
-            /** @description Jobs that hold a slot. */
+            /**
+             * Running
+             * @description Jobs that hold a slot.
+             */
             running: number;
+            /** Waiting */
             waiting: number;
         };
         /**
@@ -7007,12 +8561,22 @@ export interface components {
             each_person: components["schemas"]["QuotaView"];
             /** @description Of the project with all its persons. */
             of_project: components["schemas"]["QuotaStateView"];
-            /** @description Length of the period, which ends now, of the device-hours. */
+            /**
+             * Period Seconds
+             * @description Length of the period, which ends now, of the device-hours.
+             */
             period_seconds: number;
-            /** @description The members of the project, with what each uses. */
+            /**
+             * Persons
+             * @description The members of the project, with what each uses.
+             */
             persons: components["schemas"]["PersonQuotaView"][];
+            /** Pool */
             pool: string;
-            /** @description Slug. */
+            /**
+             * Project
+             * @description Slug.
+             */
             project: string;
         };
         /**
@@ -7020,14 +8584,27 @@ export interface components {
          * @description A new project, whose creator becomes a maintainer.
          */
         ProjectRequest: {
-            /** @default  */
+            /**
+             * Description
+             * @default
+             */
             description: string;
+            /** Name */
             name: string;
-            /** @description Pools that admit it from the start; `null`: the pool `default`, where there is one. */
+            /**
+             * Pools
+             * @description Pools that admit it from the start; `null`: the pool `default`, where there is one.
+             */
             pools?: string[] | null;
-            /** @description Its name in addresses; made of `name` by default. It stays when the project is renamed. */
+            /**
+             * Slug
+             * @description Its name in addresses; made of `name` by default. It stays when the project is renamed.
+             */
             slug?: string | null;
-            /** @description Bytes of stored files from which on nothing can be submitted; `null` for no limit. */
+            /**
+             * Storage Limit
+             * @description Bytes of stored files from which on nothing can be submitted; `null` for no limit.
+             */
             storage_limit?: number | null;
         };
         /**
@@ -7035,6 +8612,7 @@ export interface components {
          * @description A role in a project that an invited person gets.
          */
         ProjectRole: {
+            /** Project */
             project: string;
             role: components["schemas"]["Role"];
         };
@@ -7043,16 +8621,30 @@ export interface components {
          * @description The share and the usage of a project of a pool.
          */
         ProjectShareView: {
+            /** Decayed */
             decayed: number | null;
+            /** Decayed Seconds */
             decayed_seconds: number;
-            /** @description Its share, divided by the shares of all projects that the pool admits: from 0 to 1. */
+            /**
+             * Entitled
+             * @description Its share, divided by the shares of all projects that the pool admits: from 0 to 1.
+             */
             entitled: number;
+            /** Name */
             name: string | null;
-            /** @description Its persons by login name; empty for a project that the caller may not read. */
+            /**
+             * Persons
+             * @description Its persons by login name; empty for a project that the caller may not read.
+             */
             persons?: components["schemas"]["PersonShareView"][];
-            /** @description Slug; `null` for all projects together that the caller may not read. */
+            /**
+             * Project
+             * @description Slug; `null` for all projects together that the caller may not read.
+             */
             project: string | null;
+            /** Used */
             used: number | null;
+            /** Used Seconds */
             used_seconds: number;
         };
         /**
@@ -7060,26 +8652,51 @@ export interface components {
          * @description A project with the numbers of its objects, and the caller's permissions in it.
          */
         ProjectView: {
-            /** @description While set, nothing can be submitted to it, and it can be deleted. */
+            /**
+             * Archived At
+             * @description While set, nothing can be submitted to it, and it can be deleted.
+             */
             archived_at: string | null;
-            /** Format: date-time */
+            /**
+             * Created At
+             * Format: date-time
+             */
             created_at: string;
+            /** Description */
             description: string;
+            /** Experiments */
             experiments: number;
+            /** Id */
             id: string;
+            /** Jobs */
             jobs: number;
+            /** Members */
             members: number;
+            /** Name */
             name: string;
-            /** @description Permissions of the role, limited to the credential's scopes. */
+            /**
+             * Permissions
+             * @description Permissions of the role, limited to the credential's scopes.
+             */
             permissions: components["schemas"]["Permission"][];
             /** @description The caller's role; `null` for an administrator of the server who is no member. */
             role: components["schemas"]["Role"] | null;
+            /** Runs */
             runs: number;
-            /** @description Its name in addresses. */
+            /**
+             * Slug
+             * @description Its name in addresses.
+             */
             slug: string;
-            /** @description Bytes from which on nothing can be submitted; `null` for no limit. */
+            /**
+             * Storage Limit
+             * @description Bytes from which on nothing can be submitted; `null` for no limit.
+             */
             storage_limit: number | null;
-            /** @description Bytes of stored files; equal files of a project are stored once. */
+            /**
+             * Storage Used
+             * @description Bytes of stored files; equal files of a project are stored once.
+             */
             storage_used: number;
         };
         /**
@@ -7087,14 +8704,23 @@ export interface components {
          * @description The full record of the code, packages and machine of a run's attempts.
          */
         ProvenanceView: {
-            /** @description Per attempt: worker, start time, packages, hardware, and the code that ran. */
+            /**
+             * Attempts
+             * @description Per attempt: worker, start time, packages, hardware, and the code that ran.
+             */
             attempts: {
                 [key: string]: unknown;
             }[];
+            /** Experiment Id */
             experiment_id: string;
+            /** Run Id */
             run_id: string;
+            /** Seed */
             seed: number;
-            /** @description Command, arguments, git head/status/log/diff and environment of the submitter. */
+            /**
+             * Submission
+             * @description Command, arguments, git head/status/log/diff and environment of the submitter.
+             */
             submission: {
                 [key: string]: unknown;
             };
@@ -7107,57 +8733,68 @@ export interface components {
          */
         QrDqnParameters: {
             /**
+             * Activation
              * @description Non-linearity between layers; convolutions have rectifiers.
              * @default relu
              * @enum {string}
              */
             activation: "relu" | "tanh";
             /**
+             * Adam Epsilon
              * @description Added to the root of Adam's second moment.
              * @default 1e-8
              */
             adam_epsilon: number;
             /**
+             * Batch Size
              * @description Transitions per update.
              * @default 64
              */
             batch_size: number;
             /**
+             * Buffer Size
              * @description Capacity of the replay memory in transitions.
              * @default 100000
              */
             buffer_size: number;
             /**
+             * Double
              * @description Choose the next action with the online network and value it with the target network.
              * @default false
              */
             double: boolean;
             /**
+             * Dueling
              * @description Streams for the state and for the actions, each with the last hidden layer.
              * @default false
              */
             dueling: boolean;
             /**
+             * Epsilon Decay Steps
              * @description env_steps over which epsilon falls linearly.
              * @default 10000
              */
             epsilon_decay_steps: number;
             /**
+             * Epsilon End
              * @description Probability of a random action from `epsilon_decay_steps` on.
              * @default 0.05
              */
             epsilon_end: number;
             /**
+             * Epsilon Start
              * @description Probability of a random action at env_step 0.
              * @default 1
              */
             epsilon_start: number;
             /**
+             * Gamma
              * @description Discount factor per env_step.
              * @default 0.99
              */
             gamma: number;
             /**
+             * Hidden Sizes
              * @description Units of each hidden layer.
              *
              *     Where observations are images, of those behind the convolutions.
@@ -7168,26 +8805,31 @@ export interface components {
              */
             hidden_sizes: number[];
             /**
+             * Kappa
              * @description Error up to which the loss is quadratic.
              * @default 1
              */
             kappa: number;
             /**
+             * Learning Rate
              * @description Adam step size.
              * @default 0.001
              */
             learning_rate: number;
             /**
+             * Learning Starts
              * @description env_steps collected before the first update.
              * @default 1000
              */
             learning_starts: number;
             /**
+             * Max Grad Norm
              * @description Global gradient norm to clip to; `null` does not clip.
              * @default 10
              */
             max_grad_norm: number | null;
             /**
+             * N Step
              * @description Rewards that are summed up before the bootstrap.
              * @default 1
              */
@@ -7198,6 +8840,7 @@ export interface components {
              */
             name: "qr_dqn";
             /**
+             * Noisy
              * @description Noisy last two layers, which explore by themselves: set both epsilons to 0.
              * @default false
              */
@@ -7205,6 +8848,7 @@ export interface components {
             /** @description Sampling in proportion to errors; `null` samples evenly. */
             prioritized?: components["schemas"]["PrioritizedReplay"] | null;
             /**
+             * Quantiles
              * @description Quantiles of each action's returns, N; their mean is the value of the action.
              *
              *     The work of an update grows with their square.
@@ -7212,16 +8856,19 @@ export interface components {
              */
             quantiles: number;
             /**
+             * Target Update Every
              * @description Updates between two copies of the online network into the target network.
              * @default 500
              */
             target_update_every: number;
             /**
+             * Train Every
              * @description env_steps between two calls to learn.
              * @default 1
              */
             train_every: number;
             /**
+             * Updates Per Train
              * @description Updates made by one call to learn.
              * @default 1
              */
@@ -7233,22 +8880,39 @@ export interface components {
          */
         QueueTerms: {
             /**
+             * Own Place
              * @description Order among the person's jobs of the same priority, the lowest first: 0 unless one was moved
              *     by hand.
              * @default 0
              */
             own_place: number;
+            /** Priority */
             priority: number;
             priority_class: components["schemas"]["PriorityClass"];
-            /** @description The project's part of the pool, from 0 to 1. */
+            /**
+             * Project Share
+             * @description The project's part of the pool, from 0 to 1.
+             */
             project_share: number;
-            /** @description Device-seconds of the project in the pool, those of a week ago counted half. */
+            /**
+             * Project Usage
+             * @description Device-seconds of the project in the pool, those of a week ago counted half.
+             */
             project_usage: number;
-            /** Format: date-time */
+            /**
+             * Queued At
+             * Format: date-time
+             */
             queued_at: string;
-            /** @description Place of its first run among the runs of its experiment. */
+            /**
+             * Seed Index
+             * @description Place of its first run among the runs of its experiment.
+             */
             seed_index: number;
-            /** @description Device-seconds of the person in the project and the pool, decayed likewise. */
+            /**
+             * User Usage
+             * @description Device-seconds of the person in the project and the pool, decayed likewise.
+             */
             user_usage: number;
         };
         /**
@@ -7259,6 +8923,7 @@ export interface components {
             /** @description Of each person in the project who has no limits of their own. */
             each_person?: components["schemas"]["QuotaLimits"] | null;
             /**
+             * Persons
              * @description By login name: limits of single persons, which replace those of each person; `null` ends
              *     them.
              */
@@ -7274,16 +8939,20 @@ export interface components {
          */
         QuotaLimits: {
             /**
+             * Device Hours
              * @description GPU-hours, or slot-hours of jobs without a GPU, within the last 7 days; once they are used,
              *     queued jobs wait, and running ones go on.
              */
             device_hours?: number | null;
             /**
-             * @description Jobs that wait in the queue; a submission beyond it is refused. Without this limit a person
-             *     has 10,000 in each pool and project.
+             * Queued
+             * @description Jobs that wait in the queue; a submission beyond it is refused.
              */
             queued?: number | null;
-            /** @description Jobs that run at the same time; further ones wait. */
+            /**
+             * Running
+             * @description Jobs that run at the same time; further ones wait.
+             */
             running?: number | null;
         };
         /**
@@ -7300,11 +8969,20 @@ export interface components {
          * @description The amounts that quotas count.
          */
         QuotaUseView: {
-            /** @description Device-hours within the period. */
+            /**
+             * Device Hours
+             * @description Device-hours within the period.
+             */
             device_hours: number;
-            /** @description Jobs that wait in the queue. */
+            /**
+             * Queued
+             * @description Jobs that wait in the queue.
+             */
             queued: number;
-            /** @description Jobs that are assigned to a worker or run. */
+            /**
+             * Running
+             * @description Jobs that are assigned to a worker or run.
+             */
             running: number;
         };
         /**
@@ -7312,8 +8990,11 @@ export interface components {
          * @description Limits, or the remaining amounts; `null` for no limit.
          */
         QuotaView: {
+            /** Device Hours */
             device_hours: number | null;
+            /** Queued */
             queued: number | null;
+            /** Running */
             running: number | null;
         };
         /**
@@ -7324,52 +9005,62 @@ export interface components {
          */
         RainbowParameters: {
             /**
+             * Activation
              * @description Non-linearity between layers; convolutions have rectifiers.
              * @default relu
              * @enum {string}
              */
             activation: "relu" | "tanh";
             /**
+             * Adam Epsilon
              * @description Added to the root of Adam's second moment.
              * @default 1e-8
              */
             adam_epsilon: number;
             /**
+             * Atoms
              * @description Returns that the distribution is made of, evenly from `v_min` to `v_max`.
              * @default 51
              */
             atoms: number;
             /**
+             * Batch Size
              * @description Transitions per update.
              * @default 64
              */
             batch_size: number;
             /**
+             * Buffer Size
              * @description Capacity of the replay memory in transitions.
              * @default 100000
              */
             buffer_size: number;
             /**
+             * Epsilon Decay Steps
              * @description env_steps over which epsilon falls linearly.
              * @default 10000
              */
             epsilon_decay_steps: number;
             /**
+             * Epsilon End
              * @description Probability of a random action from `epsilon_decay_steps` on.
              * @default 0
              */
             epsilon_end: number;
             /**
+             * Epsilon Start
              * @description Probability of a random action at env_step 0; the noisy layers explore.
              * @default 0
              */
             epsilon_start: number;
             /**
+             * Gamma
              * @description Discount factor per env_step.
              * @default 0.99
              */
             gamma: number;
             /**
+             * Hidden Sizes
              * @description Units of each hidden layer.
              *
              *     Where observations are images, of those behind the convolutions.
@@ -7380,21 +9071,25 @@ export interface components {
              */
             hidden_sizes: number[];
             /**
+             * Learning Rate
              * @description Adam step size.
              * @default 0.001
              */
             learning_rate: number;
             /**
+             * Learning Starts
              * @description env_steps collected before the first update.
              * @default 1000
              */
             learning_starts: number;
             /**
+             * Max Grad Norm
              * @description Global gradient norm to clip to; `null` does not clip.
              * @default 10
              */
             max_grad_norm: number | null;
             /**
+             * N Step
              * @description Rewards that are summed up before the bootstrap.
              * @default 3
              */
@@ -7414,21 +9109,25 @@ export interface components {
              */
             prioritized: components["schemas"]["PrioritizedReplay"];
             /**
+             * Target Update Every
              * @description Updates between two copies of the online network into the target network.
              * @default 500
              */
             target_update_every: number;
             /**
+             * Train Every
              * @description env_steps between two calls to learn.
              * @default 1
              */
             train_every: number;
             /**
+             * Updates Per Train
              * @description Updates made by one call to learn.
              * @default 1
              */
             updates_per_train: number;
             /**
+             * V Max
              * @description Highest discounted return of the support; higher returns are projected onto it.
              *
              *     The paper has 10.
@@ -7436,6 +9135,7 @@ export interface components {
              */
             v_max: number;
             /**
+             * V Min
              * @description Lowest discounted return of the support; lower returns are projected onto it.
              *
              *     The paper has -10, for rewards clipped to [-1, 1].
@@ -7449,6 +9149,7 @@ export interface components {
          */
         Readiness: {
             /**
+             * Dispatcher
              * @description Where jobs are assigned to workers: in this process, in another one, or nowhere.
              *
              *     A server that stopped is replaced by another one within some seconds.
@@ -7456,16 +9157,11 @@ export interface components {
              */
             dispatcher: "here" | "elsewhere" | "nowhere";
             /**
+             * Status
              * @default ok
              * @constant
              */
             status: "ok";
-            /**
-             * @description Whether each worker has a user of the broker with its own queue only, or all share one since
-             *     the broker does not let the server make users; unknown until the broker first answered.
-             * @enum {string}
-             */
-            worker_broker_users: "separate" | "shared" | "unknown";
         };
         /**
          * RecurrentPpoParameters
@@ -7475,32 +9171,38 @@ export interface components {
          */
         RecurrentPpoParameters: {
             /**
+             * Activation
              * @description Non-linearity between layers.
              * @default tanh
              * @enum {string}
              */
             activation: "relu" | "tanh";
             /**
+             * Clip Range
              * @description Clipping of the probability ratio.
              * @default 0.2
              */
             clip_range: number;
             /**
+             * Entropy Coefficient
              * @description Weight of the entropy bonus.
              * @default 0
              */
             entropy_coefficient: number;
             /**
+             * Gae Lambda
              * @description Trace decay of generalised advantage estimation.
              * @default 0.95
              */
             gae_lambda: number;
             /**
+             * Gamma
              * @description Discount factor per env_step.
              * @default 0.99
              */
             gamma: number;
             /**
+             * Hidden Sizes
              * @description Units of each layer before the LSTM.
              * @default [
              *       64
@@ -7508,21 +9210,25 @@ export interface components {
              */
             hidden_sizes: number[];
             /**
+             * Learning Rate
              * @description Adam step size.
              * @default 0.0003
              */
             learning_rate: number;
             /**
+             * Max Grad Norm
              * @description Global gradient norm to clip to; `null` does not clip.
              * @default 0.5
              */
             max_grad_norm: number | null;
             /**
+             * Memory Units
              * @description Units of the LSTM.
              * @default 64
              */
             memory_units: number;
             /**
+             * Minibatch Envs
              * @description Environments whose whole part of the rollout makes one update.
              * @default 4
              */
@@ -7533,27 +9239,32 @@ export interface components {
              */
             name: "recurrent_ppo";
             /**
+             * Normalize Advantages
              * @description Shift and scale the advantages of each minibatch to mean 0 and standard deviation 1.
              * @default true
              */
             normalize_advantages: boolean;
             /**
+             * Normalize Observations
              * @description Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running
              *     statistics; needs a box of floats.
              * @default false
              */
             normalize_observations: boolean;
             /**
+             * Normalize Rewards
              * @description Divide rewards by the running standard deviation of the discounted return.
              * @default false
              */
             normalize_rewards: boolean;
             /**
+             * Passes
              * @description Passes over each rollout.
              * @default 4
              */
             passes: number;
             /**
+             * Rollout Steps
              * @description Vector steps collected per iteration.
              *
              *     Times `env.num_envs` gives the env_steps of a rollout.
@@ -7561,12 +9272,14 @@ export interface components {
              */
             rollout_steps: number;
             /**
+             * Target Kl
              * @description Stop the passes over a rollout once the approximate KL divergence exceeds this.
              *
              *     `null` never stops.
              */
             target_kl?: number | null;
             /**
+             * Value Coefficient
              * @description Weight of the value loss, which is the mean squared error of V.
              * @default 0.5
              */
@@ -7577,7 +9290,9 @@ export interface components {
          * @description The raw scores of an environment that become 0 and 1.
          */
         ReferenceScores: {
+            /** Random */
             random: number;
+            /** Reference */
             reference: number;
         };
         /**
@@ -7588,12 +9303,14 @@ export interface components {
          */
         RegisteredAgent: {
             /**
+             * Name
              * @description Name of the entry point.
              *
              *     The catalogue of a pool lists those that its workers offer, with a schema of their parameters.
              */
             name: string;
             /**
+             * Parameters
              * @description Parameters of the agent, as its schema in the catalogue describes them.
              *
              *     Defaults are filled in at submission.
@@ -7607,6 +9324,7 @@ export interface components {
          * @description The registration that a worker sends when it starts.
          */
         Registration: {
+            /** Boot Id */
             boot_id: string;
             /**
              * @default {
@@ -7624,31 +9342,49 @@ export interface components {
              */
             catalogue: components["schemas"]["Catalogue"];
             /**
+             * Enrolment
              * @description Random number that the worker chose and keeps: the same enrolment again, whose answer was
              *     lost, gets the same secret. A worker that comes back with its secret needs none.
              */
             enrolment?: string | null;
-            /** @default [] */
+            /**
+             * Gpus
+             * @default []
+             */
             gpus: components["schemas"]["Gpu"][];
+            /** Hardware */
             hardware?: {
                 [key: string]: unknown;
             };
+            /** Host */
             host: string;
+            /** Name */
             name: string;
+            /** Packages */
             packages?: {
                 [key: string]: string;
             };
+            /** Pid */
             pid: number;
-            /** @description `null` takes the pool of the enrolment token, or the worker's present one. */
+            /**
+             * Pool
+             * @description `null` takes the pool of the enrolment token, or the worker's present one.
+             */
             pool?: string | null;
+            /** Slots */
             slots: number;
             /**
+             * Takes Several Slots
              * @description Whether it can start an attempt on several of its slots.
              * @default false
              */
             takes_several_slots: boolean;
-            /** @description Palestra's version. */
+            /**
+             * Version
+             * @description Palestra's version.
+             */
             version: string;
+            /** Work Order Versions */
             work_order_versions: number[];
         };
         /**
@@ -7656,16 +9392,22 @@ export interface components {
          * @description The answer to a registration: identity, queue and intervals.
          */
         RegistrationAnswer: {
+            /** Broker Url */
             broker_url: string;
+            /** Heartbeat Seconds */
             heartbeat_seconds: number;
+            /** Queue */
             queue: string;
             /**
+             * Secret
              * @description The worker's own credential for heartbeats, claims and later registrations.
              *
              *     It is returned at the enrolment alone.
              */
             secret?: string | null;
+            /** Work Order Versions */
             work_order_versions: number[];
+            /** Worker Id */
             worker_id: string;
         };
         /**
@@ -7676,12 +9418,14 @@ export interface components {
          */
         ReinforceParameters: {
             /**
+             * Activation
              * @description Non-linearity between layers.
              * @default tanh
              * @enum {string}
              */
             activation: "relu" | "tanh";
             /**
+             * Baseline
              * @description Subtract a learned value from the returns.
              *
              *     Without it, the mean return of all steps where `normalize_advantages` is set.
@@ -7689,21 +9433,25 @@ export interface components {
              */
             baseline: boolean;
             /**
+             * Entropy Coefficient
              * @description Weight of the entropy bonus.
              * @default 0
              */
             entropy_coefficient: number;
             /**
+             * Episodes
              * @description Whole episodes collected per update.
              * @default 8
              */
             episodes: number;
             /**
+             * Gamma
              * @description Discount factor per env_step.
              * @default 0.99
              */
             gamma: number;
             /**
+             * Hidden Sizes
              * @description Units of each hidden layer of the policy and of the value network.
              * @default [
              *       64,
@@ -7712,11 +9460,13 @@ export interface components {
              */
             hidden_sizes: number[];
             /**
+             * Learning Rate
              * @description Adam step size.
              * @default 0.001
              */
             learning_rate: number;
             /**
+             * Max Grad Norm
              * @description Global gradient norm to clip to; `null` does not clip.
              * @default 0.5
              */
@@ -7727,22 +9477,26 @@ export interface components {
              */
             name: "reinforce";
             /**
+             * Normalize Advantages
              * @description Shift and scale the weights of the gradient to mean 0 and standard deviation 1.
              * @default true
              */
             normalize_advantages: boolean;
             /**
+             * Normalize Observations
              * @description Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running
              *     statistics; needs a box of floats.
              * @default false
              */
             normalize_observations: boolean;
             /**
+             * Normalize Rewards
              * @description Divide rewards by the running standard deviation of the discounted return.
              * @default false
              */
             normalize_rewards: boolean;
             /**
+             * Value Coefficient
              * @description Weight of the value loss, which is the mean squared error of V.
              * @default 0.5
              */
@@ -7754,6 +9508,7 @@ export interface components {
          */
         Release: {
             /**
+             * Last Seq
              * @description Records in the spool.
              *
              *     The server answers 409 `telemetry_missing` while fewer are acknowledged.
@@ -7771,21 +9526,30 @@ export interface components {
              * @default {
              *       "delivering": false,
              *       "files": 0,
+             *       "problem": null,
              *       "size": 0
              *     }
              */
             backlog: components["schemas"]["Backlog"];
-            /** @default 0 */
+            /**
+             * Env Step
+             * @default 0
+             */
             env_step: number;
             /**
+             * Spooled Seq
              * @description Last record in the spool.
              *
              *     Its distance from the acknowledged record is the lag of the telemetry.
              * @default 0
              */
             spooled_seq: number;
+            /** Trainer Pid */
             trainer_pid?: number | null;
-            /** @default 0 */
+            /**
+             * Update
+             * @default 0
+             */
             update: number;
         };
         /**
@@ -7793,12 +9557,15 @@ export interface components {
          * @description Answer to a renewal: the pending order and the acknowledged telemetry.
          */
         RenewalAnswer: {
+            /** Acked Seq */
             acked_seq: number;
             /**
+             * Give Up
              * @description Whether a person gave up the results that are not uploaded: release the attempt without them.
              * @default false
              */
             give_up: boolean;
+            /** Lease Seconds */
             lease_seconds: number;
             order: components["schemas"]["Order"];
         };
@@ -7808,6 +9575,7 @@ export interface components {
          */
         Resources: {
             /**
+             * Compile
              * @description How updates of built-in agents run: `eager` as they stand, `compiled` whole, `cudagraph` as
              *     one CUDA graph; `auto` compiles where so many updates follow that it pays. The numbers differ by
              *     roundings.
@@ -7816,11 +9584,13 @@ export interface components {
              */
             compile: "auto" | "eager" | "compiled" | "cudagraph";
             /**
+             * Cpu Threads
              * @description Threads given to torch.
              * @default 1
              */
             cpu_threads: number;
             /**
+             * Evaluation
              * @description Where evaluations during training run: `process` has one of their own, on the CPU, and
              *     training does not wait for them.
              * @default inline
@@ -7828,13 +9598,18 @@ export interface components {
              */
             evaluation: "inline" | "process";
             /**
+             * Gpus
              * @description Whole GPUs. 0 runs on a CPU share.
              * @default 0
              */
             gpus: number;
-            /** @description Memory of the trainer in MiB; `null` sets no limit. */
+            /**
+             * Memory Mib
+             * @description Memory of the trainer in MiB; `null` sets no limit.
+             */
             memory_mib?: number | null;
             /**
+             * Pack
              * @description Seeds that one job trains as one batch, at most: `off` makes a job per seed; `auto` spreads
              *     the seeds of the submission over the slots of the pool's workers, at most 16 per job, where the
              *     agent can be packed. The job shows the size that was chosen: another one may change roundings.
@@ -7848,11 +9623,15 @@ export interface components {
          */
         ResumeAction: {
             /**
+             * Allow Code Change
              * @description Goes on with the code that the workers have, where this is not the experiment's.
              * @default false
              */
             allow_code_change: boolean;
-            /** @default  */
+            /**
+             * Reason
+             * @default
+             */
             reason: string;
         };
         /**
@@ -7867,11 +9646,13 @@ export interface components {
          */
         RetryRequest: {
             /**
+             * Allow Code Change
              * @description Goes on with the code that the workers have, where this is not the experiment's.
              * @default false
              */
             allow_code_change: boolean;
             /**
+             * Origin
              * @description `newest` goes on from the newest verified snapshot, from the start where there is none.
              *
              *     `start` begins the training anew and supersedes all that the run has recorded.
@@ -7880,6 +9661,7 @@ export interface components {
              */
             origin: "newest" | "start";
             /**
+             * Reason
              * @description Kept in the audit log.
              * @default
              */
@@ -7890,6 +9672,7 @@ export interface components {
          * @description A reinforcement-learning definition.
          */
         RlDefinition: {
+            /** Agent */
             agent: (components["schemas"]["A2cParameters"] | components["schemas"]["A3cParameters"] | components["schemas"]["C51Parameters"] | components["schemas"]["CemParameters"] | components["schemas"]["DdpgParameters"] | components["schemas"]["DqnParameters"] | components["schemas"]["DrqnParameters"] | components["schemas"]["IqnParameters"] | components["schemas"]["NafParameters"] | components["schemas"]["PpoParameters"] | components["schemas"]["QrDqnParameters"] | components["schemas"]["RainbowParameters"] | components["schemas"]["RecurrentPpoParameters"] | components["schemas"]["ReinforceParameters"] | components["schemas"]["SacParameters"] | components["schemas"]["Sb3Parameters"] | components["schemas"]["Td3Parameters"] | components["schemas"]["TrpoParameters"]) | components["schemas"]["RegisteredAgent"];
             env: components["schemas"]["EnvDefinition"];
             /**
@@ -7907,6 +9690,7 @@ export interface components {
              */
             export: components["schemas"]["ExportSpec"];
             /**
+             * Hooks
              * @default [
              *       {
              *         "name": "nan_guard",
@@ -7921,14 +9705,19 @@ export interface components {
              */
             kind: "rl";
             loop: components["schemas"]["LoopSpec"];
-            /** @description Display name. Not part of the identity. */
+            /**
+             * Name
+             * @description Display name. Not part of the identity.
+             */
             name: string;
             /**
+             * Notes
              * @description Free text. Not part of the identity.
              * @default
              */
             notes: string;
             /**
+             * Schema Version
              * @description Version of this document; where it is left out, the current one.
              * @default 2
              * @constant
@@ -7951,6 +9740,81 @@ export interface components {
             stop: components["schemas"]["StopSpec"];
         };
         /**
+         * RlDefinition
+         * @description A reinforcement-learning definition.
+         */
+        RlDefinitionInput: {
+            /** Agent */
+            agent: (components["schemas"]["A2cParameters"] | components["schemas"]["A3cParameters"] | components["schemas"]["C51Parameters"] | components["schemas"]["CemParameters"] | components["schemas"]["DdpgParameters"] | components["schemas"]["DqnParameters"] | components["schemas"]["DrqnParameters"] | components["schemas"]["IqnParameters"] | components["schemas"]["NafParameters"] | components["schemas"]["PpoParameters"] | components["schemas"]["QrDqnParameters"] | components["schemas"]["RainbowParameters"] | components["schemas"]["RecurrentPpoParameters"] | components["schemas"]["ReinforceParameters"] | components["schemas"]["SacParameters"] | components["schemas"]["Sb3Parameters"] | components["schemas"]["Td3Parameters"] | components["schemas"]["TrpoParameters"]) | components["schemas"]["RegisteredAgent"];
+            env: components["schemas"]["EnvDefinition"];
+            /**
+             * @default {
+             *       "during_episode": true,
+             *       "episodes": 10,
+             *       "every_env_steps": 5000,
+             *       "max_episode_steps": null,
+             *       "steps": null
+             *     }
+             */
+            evaluation: components["schemas"]["EvaluationSpec"];
+            /**
+             * @default {
+             *       "formats": []
+             *     }
+             */
+            export: components["schemas"]["ExportSpec"];
+            /**
+             * Hooks
+             * @default [
+             *       {
+             *         "name": "nan_guard",
+             *         "updates": 100
+             *       }
+             *     ]
+             */
+            hooks: (components["schemas"]["NanGuard"] | components["schemas"]["LearningRateSchedule"] | components["schemas"]["Video"])[];
+            /**
+             * @description Discriminates definitions. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            kind: "rl";
+            loop: components["schemas"]["LoopSpec"];
+            /**
+             * Name
+             * @description Display name. Not part of the identity.
+             */
+            name: string;
+            /**
+             * Notes
+             * @description Free text. Not part of the identity.
+             * @default
+             */
+            notes: string;
+            /**
+             * Schema Version
+             * @description Version of this document; where it is left out, the current one.
+             * @default 2
+             * @constant
+             */
+            schema_version: 2;
+            /**
+             * @default {
+             *       "every_env_steps": 10000,
+             *       "keep_best": true,
+             *       "keep_last": 2,
+             *       "memory": "full"
+             *     }
+             */
+            snapshot: components["schemas"]["SnapshotSpec"];
+            /**
+             * @default {
+             *       "success_evaluations": 1,
+             *       "success_score": null
+             *     }
+             */
+            stop: components["schemas"]["StopSpec"];
+        };
+        /**
          * Role
          * @description A user's role in a project.
          * @enum {string}
@@ -7961,30 +9825,45 @@ export interface components {
          * @description A run with its attempts and jobs.
          */
         RunDetail: {
+            /** Attempts */
             attempts: components["schemas"]["AttemptView"][];
             best_evaluation: components["schemas"]["EvaluationView"] | null;
             cause: components["schemas"]["Cause"] | null;
-            /** Format: date-time */
+            /**
+             * Created At
+             * Format: date-time
+             */
             created_at: string;
             /**
+             * Created By
              * @description Login name of the user who submitted it; empty from a server of schema 0010 or before.
              * @default
              */
             created_by: string;
+            /** Definition */
             definition: components["schemas"]["RlDefinition"] | components["schemas"]["SupervisedDefinition"];
+            /** Experiment Id */
             experiment_id: string;
             failure: components["schemas"]["Failure"] | null;
+            /** Fence */
             fence: number;
             /**
+             * Findings
              * @description What is wrong with its training by its curves, the gravest first.
              *
              *     Judged about every 30 s; empty from a server of schema 0030 or before.
              */
             findings?: components["schemas"]["FindingView"][];
+            /** Finished At */
             finished_at: string | null;
+            /** Id */
             id: string;
-            /** @description Latest training job; a test where none was queued yet. */
+            /**
+             * Job Id
+             * @description Latest training job; a test where none was queued yet.
+             */
             job_id: string | null;
+            /** Jobs */
             jobs: components["schemas"]["JobView"][];
             latest_evaluation: components["schemas"]["EvaluationView"] | null;
             /**
@@ -7995,18 +9874,25 @@ export interface components {
             not_uploaded: components["schemas"]["BacklogView"] | null;
             progress: components["schemas"]["ProgressView"];
             /**
+             * Project
              * @description Slug of its project; empty from a server of schema 0010 or before.
              * @default
              */
             project: string;
+            /** Replicate */
             replicate: number;
             /** @description How its latest training attempt began. */
             resume_quality: components["schemas"]["ResumeQuality"] | null;
+            /** Seed */
             seed: number;
             snapshots: components["schemas"]["SnapshotProgressView"];
+            /** Started At */
             started_at: string | null;
             state: components["schemas"]["RunState"];
-            /** @description Values of the columns that a list was asked for, by key. */
+            /**
+             * Values
+             * @description Values of the columns that a list was asked for, by key.
+             */
             values?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
@@ -8017,16 +9903,26 @@ export interface components {
          */
         RunEnd: {
             cause: components["schemas"]["Cause"];
-            /** @default 0 */
+            /**
+             * Env Step
+             * @default 0
+             */
             env_step: number;
-            /** @default 0 */
+            /**
+             * Episode
+             * @default 0
+             */
             episode: number;
             failure?: components["schemas"]["Failure"] | null;
             outcome: components["schemas"]["Outcome"];
             /** @default fresh */
             resume_quality: components["schemas"]["ResumeQuality"];
+            /** Run Id */
             run_id: string;
-            /** @default 0 */
+            /**
+             * Update
+             * @default 0
+             */
             update: number;
         };
         /**
@@ -8034,24 +9930,46 @@ export interface components {
          * @description Runs that share the values of some keys.
          */
         RunGroupView: {
-            /** @description The values that the runs share, by key; `null` where they have none. */
+            /**
+             * By
+             * @description The values that the runs share, by key; `null` where they have none.
+             */
             by: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
-            /** @description The filter that selects exactly these runs among all. */
+            /**
+             * Filter
+             * @description The filter that selects exactly these runs among all.
+             */
             filter: string;
-            /** @description Mean of the metric over the runs that have it; `null` without one. */
+            /**
+             * Mean
+             * @description Mean of the metric over the runs that have it; `null` without one.
+             */
             mean: number | null;
-            /** @description Number of runs that have a value of the metric. */
+            /**
+             * N
+             * @description Number of runs that have a value of the metric.
+             */
             n: number;
-            /** @description The keys and their values; empty for the group of all runs. */
+            /**
+             * Name
+             * @description The keys and their values; empty for the group of all runs.
+             */
             name: string;
+            /** Runs */
             runs: number;
-            /** @description Number of runs in each state. */
+            /**
+             * States
+             * @description Number of runs in each state.
+             */
             states: {
                 [key: string]: number;
             };
-            /** @description Standard error of the mean, from the sample standard deviation; `null` below two values. */
+            /**
+             * Stderr
+             * @description Standard error of the mean, from the sample standard deviation; `null` below two values.
+             */
             stderr: number | null;
         };
         /**
@@ -8059,22 +9977,34 @@ export interface components {
          * @description The keys that filters, orders, columns and groups of runs may name.
          */
         RunKeysView: {
+            /** Fields */
             fields: components["schemas"]["ListFieldView"][];
             /**
+             * Is Complete
              * @description Whether all members and series are named; else some of them, those that come first by name
              *     or those of the newest `searched_runs` runs.
              */
             is_complete: boolean;
-            /** @description Paths of members of the definitions, for example `agent.learning_rate`. */
+            /**
+             * Members
+             * @description Paths of members of the definitions, for example `agent.learning_rate`.
+             */
             members: string[];
             /**
+             * Searched Runs
              * @description Number of runs whose series are named, the newest ones that the filter finds: older ones may
              *     have further series. `null` where no run that it finds has another series.
              */
             searched_runs: number | null;
-            /** @description Names of series; a statistic may follow: `evaluation/mean.best`. */
+            /**
+             * Series
+             * @description Names of series; a statistic may follow: `evaluation/mean.best`.
+             */
             series: string[];
-            /** @description Names of thresholds of the projects; their keys are `reached.NAME`. */
+            /**
+             * Thresholds
+             * @description Names of thresholds of the projects; their keys are `reached.NAME`.
+             */
             thresholds: string[];
         };
         /**
@@ -8082,22 +10012,37 @@ export interface components {
          * @description One run of a work order. The work order of a pack has several.
          */
         RunOrder: {
-            /** @description Episodes of an evaluate job; `null` takes the definition's. */
+            /**
+             * Episodes
+             * @description Episodes of an evaluate job; `null` takes the definition's.
+             */
             episodes?: number | null;
-            /** @description Seed of an evaluate job's episodes. */
+            /**
+             * Evaluation Seed
+             * @description Seed of an evaluate job's episodes.
+             */
             evaluation_seed?: number | null;
-            /** @description The run's fence as raised by this claim, or as read for schedules that only read a snapshot. */
+            /**
+             * Fence
+             * @description The run's fence as raised by this claim, or as read for schedules that only read a snapshot.
+             */
             fence: number;
             /** @description For the continuous schedules, which ask for their snapshots (`FollowRequest`). */
             follow?: components["schemas"]["Follow"] | null;
             /**
+             * Formats
              * @description Formats of an export job.
              * @default []
              */
             formats: ("weights" | "program" | "onnx")[];
-            /** @default 0 */
+            /**
+             * Replicate
+             * @default 0
+             */
             replicate: number;
+            /** Run Id */
             run_id: string;
+            /** Seed */
             seed: number;
             /** @description Training: resume from it; `null` starts afresh. Evaluate, export: the snapshot to load. */
             snapshot?: components["schemas"]["SnapshotRef"] | null;
@@ -8107,8 +10052,11 @@ export interface components {
          * @description Why the action was refused for one run.
          */
         RunRefusal: {
+            /** Code */
             code: string;
+            /** Detail */
             detail: string;
+            /** Run Id */
             run_id: string;
         };
         /**
@@ -8116,14 +10064,26 @@ export interface components {
          * @description The score of one run.
          */
         RunScore: {
+            /** Environment */
             environment: string;
-            /** @description Number of evaluations that the score is over. */
+            /**
+             * Evaluations
+             * @description Number of evaluations that the score is over.
+             */
             evaluations: number;
-            /** @description Score as the evaluations give it. */
+            /**
+             * Raw
+             * @description Score as the evaluations give it.
+             */
             raw: number;
+            /** Run Id */
             run_id: string;
-            /** @description Normalised score; the raw one without normalisation. */
+            /**
+             * Score
+             * @description Normalised score; the raw one without normalisation.
+             */
             score: number;
+            /** Seed */
             seed: number;
         };
         /**
@@ -8132,11 +10092,15 @@ export interface components {
          */
         RunSelection: {
             /**
+             * Filter
              * @description A filter of the list of runs (`palestra.contract.filters`).
              * @default
              */
             filter: string;
-            /** @description IDs. */
+            /**
+             * Runs
+             * @description IDs.
+             */
             runs?: string[] | null;
         };
         /**
@@ -8158,25 +10122,37 @@ export interface components {
         RunView: {
             best_evaluation: components["schemas"]["EvaluationView"] | null;
             cause: components["schemas"]["Cause"] | null;
-            /** Format: date-time */
+            /**
+             * Created At
+             * Format: date-time
+             */
             created_at: string;
             /**
+             * Created By
              * @description Login name of the user who submitted it; empty from a server of schema 0010 or before.
              * @default
              */
             created_by: string;
+            /** Experiment Id */
             experiment_id: string;
             failure: components["schemas"]["Failure"] | null;
+            /** Fence */
             fence: number;
             /**
+             * Findings
              * @description What is wrong with its training by its curves, the gravest first.
              *
              *     Judged about every 30 s; empty from a server of schema 0030 or before.
              */
             findings?: components["schemas"]["FindingView"][];
+            /** Finished At */
             finished_at: string | null;
+            /** Id */
             id: string;
-            /** @description Latest training job; a test where none was queued yet. */
+            /**
+             * Job Id
+             * @description Latest training job; a test where none was queued yet.
+             */
             job_id: string | null;
             latest_evaluation: components["schemas"]["EvaluationView"] | null;
             /**
@@ -8187,18 +10163,25 @@ export interface components {
             not_uploaded: components["schemas"]["BacklogView"] | null;
             progress: components["schemas"]["ProgressView"];
             /**
+             * Project
              * @description Slug of its project; empty from a server of schema 0010 or before.
              * @default
              */
             project: string;
+            /** Replicate */
             replicate: number;
             /** @description How its latest training attempt began. */
             resume_quality: components["schemas"]["ResumeQuality"] | null;
+            /** Seed */
             seed: number;
             snapshots: components["schemas"]["SnapshotProgressView"];
+            /** Started At */
             started_at: string | null;
             state: components["schemas"]["RunState"];
-            /** @description Values of the columns that a list was asked for, by key. */
+            /**
+             * Values
+             * @description Values of the columns that a list was asked for, by key.
+             */
             values?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
@@ -8208,19 +10191,33 @@ export interface components {
          * @description What a request to act on many runs did.
          */
         RunsActed: {
-            /** @description IDs of the runs that were changed; empty with `dry_run`. */
+            /**
+             * Done
+             * @description IDs of the runs that were changed; empty with `dry_run`.
+             */
             done: string[];
             /**
+             * Matched
              * @description Selected runs on which the caller may act, in a state in which the action changes something:
              *     counted before it, those after `after` alone.
              */
             matched: number;
-            /** @description Pass as `after` to act on the next runs; `null` if none is left. */
+            /**
+             * Next After
+             * @description Pass as `after` to act on the next runs; `null` if none is left.
+             */
             next_after: string | null;
-            /** @description Selected runs of other persons, on which the caller may not act. */
+            /**
+             * Not Permitted
+             * @description Selected runs of other persons, on which the caller may not act.
+             */
             not_permitted: number;
+            /** Refused */
             refused: components["schemas"]["RunRefusal"][];
-            /** @description Runs that are not selected and train in the same packs: the action changes them, too. */
+            /**
+             * Same Jobs
+             * @description Runs that are not selected and train in the same packs: the action changes them, too.
+             */
             same_jobs: number;
         };
         /**
@@ -8230,22 +10227,28 @@ export interface components {
         RunsAction: {
             action: components["schemas"]["RunVerb"];
             /**
+             * After
              * @description `next_after` of the request before, to go on with the next runs.
              * @default
              */
             after: string;
             /**
+             * Dry Run
              * @description Counts the runs and changes none.
              * @default false
              */
             dry_run: boolean;
             /**
+             * Origin
              * @description Where `retry` starts: at the newest verified snapshot, or at the beginning.
              * @default newest
              * @enum {string}
              */
             origin: "newest" | "start";
-            /** @default  */
+            /**
+             * Reason
+             * @default
+             */
             reason: string;
             selection: components["schemas"]["RunSelection"];
         };
@@ -8254,33 +10257,52 @@ export interface components {
          * @description What the page of runs shows; members that are left out have the page's defaults.
          */
         RunsPageState: {
-            /** @description Settings of the board of charts, by name. */
+            /**
+             * Board
+             * @description Settings of the board of charts, by name.
+             */
             board?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
+            /** Columns */
             columns?: string[] | null;
             /**
+             * Filter
              * @description See `palestra.contract.filters`.
              * @default
              */
             filter: string;
-            /** @default [] */
+            /**
+             * Group By
+             * @default []
+             */
             group_by: string[];
-            /** @description Columns that stay in place while the others are scrolled. */
+            /**
+             * Pinned
+             * @description Columns that stay in place while the others are scrolled.
+             */
             pinned?: string[] | null;
             /**
+             * Show
              * @default both
              * @enum {string}
              */
             show: "table" | "board" | "both";
             /**
+             * Sort
              * @description See `palestra.contract.list_order`.
              * @default
              */
             sort: string;
-            /** @description Width of the table as a part of table and board, in percent. */
+            /**
+             * Split
+             * @description Width of the table as a part of table and board, in percent.
+             */
             split?: number | null;
-            /** @description Widths of columns in pixels. */
+            /**
+             * Widths
+             * @description Widths of columns in pixels.
+             */
             widths?: {
                 [key: string]: number;
             };
@@ -8293,27 +10315,32 @@ export interface components {
          */
         SacParameters: {
             /**
+             * Activation
              * @description Non-linearity between layers.
              * @default relu
              * @enum {string}
              */
             activation: "relu" | "tanh";
             /**
+             * Batch Size
              * @description Transitions per update.
              * @default 256
              */
             batch_size: number;
             /**
+             * Buffer Size
              * @description Capacity of the replay memory in transitions.
              * @default 1000000
              */
             buffer_size: number;
             /**
+             * Gamma
              * @description Discount factor per env_step.
              * @default 0.99
              */
             gamma: number;
             /**
+             * Hidden Sizes
              * @description Units of each hidden layer of every network.
              * @default [
              *       256,
@@ -8328,11 +10355,13 @@ export interface components {
              */
             hindsight?: components["schemas"]["HindsightReplay"] | null;
             /**
+             * Initial Temperature
              * @description Weight of the entropy at the first update.
              * @default 1
              */
             initial_temperature: number;
             /**
+             * Learn Temperature
              * @description Learn the temperature such that the policy's entropy approaches `target_entropy`.
              *
              *     Otherwise the temperature stays constant.
@@ -8340,11 +10369,13 @@ export interface components {
              */
             learn_temperature: boolean;
             /**
+             * Learning Rate
              * @description Adam step size of policy, critics and temperature.
              * @default 0.0003
              */
             learning_rate: number;
             /**
+             * Learning Starts
              * @description env_steps collected before the first update, with actions drawn evenly from the space.
              * @default 1000
              */
@@ -8355,22 +10386,26 @@ export interface components {
              */
             name: "sac";
             /**
+             * Target Entropy
              * @description Entropy in nats that the temperature aims at.
              *
              *     `null` takes minus the number of entries of an action.
              */
             target_entropy?: number | null;
             /**
+             * Tau
              * @description Share of the way that the target critics go towards the critics at each update.
              * @default 0.005
              */
             tau: number;
             /**
+             * Train Every
              * @description env_steps between two calls to learn.
              * @default 1
              */
             train_every: number;
             /**
+             * Updates Per Train
              * @description Updates made by one call to learn.
              * @default 1
              */
@@ -8381,6 +10416,7 @@ export interface components {
          * @description A change of a view: members that are not set stay as they are.
          */
         SavedViewChange: {
+            /** Name */
             name?: string | null;
             state?: components["schemas"]["RunsPageState"] | null;
             visibility?: components["schemas"]["ViewVisibility"] | null;
@@ -8390,18 +10426,35 @@ export interface components {
          * @description A saved view, and what of it can still be shown.
          */
         SavedViewDetail: {
-            /** Format: date-time */
+            /**
+             * Created At
+             * Format: date-time
+             */
             created_at: string;
+            /** Id */
             id: string;
+            /** Name */
             name: string;
-            /** @description Login name. */
+            /**
+             * Owner
+             * @description Login name.
+             */
             owner: string;
-            /** @description What was left out of `usable_state`: each names the field, and the nearest one that exists. */
+            /**
+             * Problems
+             * @description What was left out of `usable_state`: each names the field, and the nearest one that exists.
+             */
             problems: components["schemas"]["FieldProblem"][];
-            /** @description Slug. */
+            /**
+             * Project
+             * @description Slug.
+             */
             project: string;
             state: components["schemas"]["RunsPageState"];
-            /** Format: date-time */
+            /**
+             * Updated At
+             * Format: date-time
+             */
             updated_at: string;
             /** @description The state without the terms and keys that name what no longer exists. */
             usable_state: components["schemas"]["RunsPageState"];
@@ -8412,7 +10465,10 @@ export interface components {
          * @description A new view.
          */
         SavedViewRequest: {
-            /** @description Unlike those of the caller's other views in the project. */
+            /**
+             * Name
+             * @description Unlike those of the caller's other views in the project.
+             */
             name: string;
             state: components["schemas"]["RunsPageState"];
             /** @default private */
@@ -8423,16 +10479,30 @@ export interface components {
          * @description A saved view.
          */
         SavedViewView: {
-            /** Format: date-time */
+            /**
+             * Created At
+             * Format: date-time
+             */
             created_at: string;
+            /** Id */
             id: string;
+            /** Name */
             name: string;
-            /** @description Login name. */
+            /**
+             * Owner
+             * @description Login name.
+             */
             owner: string;
-            /** @description Slug. */
+            /**
+             * Project
+             * @description Slug.
+             */
             project: string;
             state: components["schemas"]["RunsPageState"];
-            /** Format: date-time */
+            /**
+             * Updated At
+             * Format: date-time
+             */
             updated_at: string;
             visibility: components["schemas"]["ViewVisibility"];
         };
@@ -8447,6 +10517,7 @@ export interface components {
          */
         Sb3Parameters: {
             /**
+             * Algorithm
              * @description Class in Stable-Baselines3.
              *
              *     A2C and PPO take any actions, DQN discrete ones, DDPG, SAC and TD3 boxes.
@@ -8459,6 +10530,7 @@ export interface components {
              */
             name: "sb3";
             /**
+             * Parameters
              * @description Keyword arguments of the algorithm, as Stable-Baselines3 documents them.
              *
              *     Those left out take its defaults. Classes in `policy_kwargs` are named by their names, as in
@@ -8469,6 +10541,7 @@ export interface components {
                 [key: string]: components["schemas"]["JsonValue"];
             };
             /**
+             * Policy
              * @description Network: of layers, of convolutions for images, or of one input per part of a `Dict`
              *     observation.
              * @default MlpPolicy
@@ -8494,6 +10567,7 @@ export interface components {
          */
         ScoreRule: {
             /**
+             * Kind
              * @description `final`: the mean over the episodes of the last evaluations. `area`: the mean height of the
              *     evaluation curve over env_steps. `max`: the best evaluation, which favours noisy training.
              * @default final
@@ -8501,11 +10575,13 @@ export interface components {
              */
             kind: "final" | "area" | "max";
             /**
+             * Last
              * @description Number of last evaluations that count in `final`.
              * @default 1
              */
             last: number;
             /**
+             * Missing
              * @description What happens to runs with too few evaluations, or a score that is not finite or beyond 1e100:
              *     the query is refused, or the answer lists them in `left_out`.
              * @default refuse
@@ -8520,17 +10596,25 @@ export interface components {
          * @description Statistics over the latest evaluation of each run.
          */
         ScoreView: {
+            /** Max */
             max: number | string;
+            /** Mean */
             mean: number | string;
             /**
+             * Metric
              * @description Metric of a supervised model that the values are of, as it was measured.
              *
              *     `null` where they are returns.
              */
             metric: string | null;
+            /** Min */
             min: number | string;
+            /** Runs */
             runs: number;
-            /** @description Sample standard deviation; `null` for one run. */
+            /**
+             * Stdev
+             * @description Sample standard deviation; `null` for one run.
+             */
             stdev: number | string | null;
         };
         /**
@@ -8538,16 +10622,32 @@ export interface components {
          * @description Whether a group has enough seeds to be told apart from its best rival.
          */
         SeedAdviceView: {
-            /** @description Aggregate of the group less that of the rival. */
+            /**
+             * Difference
+             * @description Aggregate of the group less that of the rival.
+             */
             difference: number | null;
-            /** @description Whether the interval is narrower than the difference. */
+            /**
+             * Enough
+             * @description Whether the interval is narrower than the difference.
+             */
             enough: boolean;
-            /** @description The other group with the highest aggregate; `null` without another group. */
+            /**
+             * Rival
+             * @description The other group with the highest aggregate; `null` without another group.
+             */
             rival: string | null;
-            /** @description Seeds per environment at which the two would be equal; `null` if that cannot be said. */
+            /**
+             * Seeds
+             * @description Seeds per environment at which the two would be equal; `null` if that cannot be said.
+             */
             seeds: number | null;
+            /** Sentence */
             sentence: string;
-            /** @description Width of the group's interval; `null` with fewer than three seeds. */
+            /**
+             * Width
+             * @description Width of the group's interval; `null` with fewer than three seeds.
+             */
             width: number | null;
         };
         /**
@@ -8556,13 +10656,17 @@ export interface components {
          */
         SeriesGroup: {
             /**
+             * Carry Forward
              * @description Whether a run that succeeded counts on with its last finite value as far as others of the
              *     group have points.
              * @default false
              */
             carry_forward: boolean;
+            /** Name */
             name: string;
+            /** Run Ids */
             run_ids: string[];
+            /** Series */
             series: string;
         };
         /**
@@ -8570,10 +10674,15 @@ export interface components {
          * @description A series of a run, with the number of its points and its last value.
          */
         SeriesInfo: {
+            /** Last Env Step */
             last_env_step: number | null;
+            /** Last Value */
             last_value: number | string | null;
+            /** Name */
             name: string;
+            /** Nonfinite */
             nonfinite: number;
+            /** Points */
             points: number;
         };
         /**
@@ -8586,16 +10695,19 @@ export interface components {
          */
         SeriesQuery: {
             /**
+             * Buckets
              * @description Most buckets: the answer has more than half as many, or one per unit of a short range.
              * @default 1000
              */
             buckets: number;
             /**
+             * Carry Forward
              * @description Whether groups of `group_by` carry forward, as in `SeriesGroup`.
              * @default false
              */
             carry_forward: boolean;
             /**
+             * Columns
              * @description Columns of curves; others are empty in the answer.
              * @default [
              *       "min",
@@ -8607,52 +10719,72 @@ export interface components {
              *     ]
              */
             columns: ("min" | "max" | "mean" | "last" | "n" | "nonfinite")[];
-            /** @description Upper end, inclusive; `null` ends at the data. */
+            /**
+             * End
+             * @description Upper end, inclusive; `null` ends at the data.
+             */
             end?: number | null;
             /**
+             * Experiments
              * @description Experiments whose runs are added to `runs`.
              * @default []
              */
             experiments: string[];
             /**
+             * Filter
              * @description Filter of the list of runs (`GET /runs`), whose runs are added to `runs`; empty adds none.
              * @default
              */
             filter: string;
             /**
+             * Group By
              * @description Fields of the definition: `runs` with equal values are a group of each series in `names`.
              * @default []
              */
             group_by: string[];
             /**
+             * Groups
              * @description Groups whose runs are listed.
              * @default []
              */
             groups: components["schemas"]["SeriesGroup"][];
-            /** @default false */
+            /**
+             * Include Superseded
+             * @default false
+             */
             include_superseded: boolean;
-            /** @default [] */
+            /**
+             * Names
+             * @default []
+             */
             names: string[];
             /**
+             * Runs
              * @description Runs of which every series in `names` is answered.
              * @default []
              */
             runs: string[];
             /**
+             * Select
              * @description Single curves.
              * @default []
              */
             select: components["schemas"]["SeriesSelector"][];
             /**
+             * Show Runs
              * @description Whether the answer holds the curves of `runs`, or only their groups. Groups are over all data
              *     of all runs in either case.
              * @default true
              */
             show_runs: boolean;
             smoothing?: components["schemas"]["Smoothing"] | null;
-            /** @description Lower end of the range on x, inclusive; `null` begins at the data. */
+            /**
+             * Start
+             * @description Lower end of the range on x, inclusive; `null` begins at the data.
+             */
             start?: number | null;
             /**
+             * Statistics
              * @description Statistics of groups; others are empty in the answer.
              * @default [
              *       "mean",
@@ -8667,6 +10799,7 @@ export interface components {
              */
             statistics: ("mean" | "median" | "iqm" | "stdev" | "stderr" | "min" | "max" | "interval" | "iqm_interval")[];
             /**
+             * Unit
              * @description Narrowest bucket on a counter: widths are this times a power of two.
              *
              *     Only for curves of evaluations: with the distance of two evaluations, those of all seeds share
@@ -8675,6 +10808,7 @@ export interface components {
              */
             unit: number;
             /**
+             * X
              * @default env_step
              * @enum {string}
              */
@@ -8686,21 +10820,37 @@ export interface components {
          */
         SeriesResult: {
             /**
+             * Cursor
              * @description Last event that the answer contains.
              *
              *     Tail `GET /events?after=` from it without gap or overlap.
              */
             cursor: number;
-            /** @description Where the last bucket ends: the first position behind it. */
+            /**
+             * End
+             * @description Where the last bucket ends: the first position behind it.
+             */
             end: number;
-            /** @description Centre of each bucket: half-way between the lowest and highest multiple of the unit in it. */
+            /**
+             * Grid
+             * @description Centre of each bucket: half-way between the lowest and highest multiple of the unit in it.
+             */
             grid: number[];
+            /** Groups */
             groups: components["schemas"]["GridGroup"][];
+            /** Series */
             series: components["schemas"]["GridSeries"][];
-            /** @description Where the first bucket begins. */
+            /**
+             * Start
+             * @description Where the first bucket begins.
+             */
             start: number;
-            /** @description Width of a bucket: bucket `i` holds what is in [start + i width, start + (i + 1) width). */
+            /**
+             * Width
+             * @description Width of a bucket: bucket `i` holds what is in [start + i width, start + (i + 1) width).
+             */
             width: number;
+            /** X */
             x: string;
         };
         /**
@@ -8708,7 +10858,9 @@ export interface components {
          * @description Names one curve: a run and one of its series.
          */
         SeriesSelector: {
+            /** Run Id */
             run_id: string;
+            /** Series */
             series: string;
         };
         /**
@@ -8716,7 +10868,10 @@ export interface components {
          * @description A new service account: a user of one project for programs, which cannot log in.
          */
         ServiceAccountRequest: {
-            /** @description Login name, unlike those of all users. */
+            /**
+             * Name
+             * @description Login name, unlike those of all users.
+             */
             name: string;
             /**
              * @description `viewer` or `member`.
@@ -8729,14 +10884,25 @@ export interface components {
          * @description A service account of a project.
          */
         ServiceAccountView: {
-            /** Format: date-time */
+            /**
+             * Created At
+             * Format: date-time
+             */
             created_at: string;
-            /** @description When one of its tokens was last used. */
+            /**
+             * Last Used At
+             * @description When one of its tokens was last used.
+             */
             last_used_at: string | null;
+            /** Name */
             name: string;
             role: components["schemas"]["Role"];
-            /** @description Tokens that are neither revoked nor expired. */
+            /**
+             * Tokens
+             * @description Tokens that are neither revoked nor expired.
+             */
             tokens: number;
+            /** User Id */
             user_id: string;
         };
         /**
@@ -8745,31 +10911,56 @@ export interface components {
          */
         SessionView: {
             /**
+             * Csrf Token
              * @description To be sent as `X-CSRF-Token` with every request that changes something.
              *
              *     `null` for bearer tokens.
              */
             csrf_token: string | null;
-            /** @default  */
+            /**
+             * Display Name
+             * @default
+             */
             display_name: string;
             /**
+             * Is Admin
              * @description Whether the caller acts as an administrator of the server.
              * @default false
              */
             is_admin: boolean;
-            /** @description Permissions that belong to no project. */
+            /**
+             * Permissions
+             * @description Permissions that belong to no project.
+             */
             permissions?: components["schemas"]["Permission"][];
-            /** @description Slug of the project if the caller has exactly one, else empty. */
+            /**
+             * Project
+             * @description Slug of the project if the caller has exactly one, else empty.
+             */
             project: string;
+            /** Projects */
             projects?: components["schemas"]["MembershipView"][];
+            /** Scopes */
             scopes: components["schemas"]["Scope"][];
-            /** @default false */
+            /**
+             * Setup Needed
+             * @default false
+             */
             setup_needed: boolean;
-            /** @description Login name. */
+            /**
+             * User
+             * @description Login name.
+             */
             user: string;
-            /** @default  */
+            /**
+             * User Id
+             * @default
+             */
             user_id: string;
-            /** @enum {string} */
+            /**
+             * Via
+             * @enum {string}
+             */
             via: "cookie" | "token";
         };
         /**
@@ -8778,20 +10969,29 @@ export interface components {
          */
         SetupRequest: {
             /**
+             * Check Only
              * @description Asks what the link is for and whether name and password are accepted; nothing is used up.
              * @default false
              */
             check_only: boolean;
+            /** Code */
             code: string;
-            /** @description For an invitation. */
+            /**
+             * Display Name
+             * @description For an invitation.
+             */
             display_name?: string | null;
             /**
+             * Password
              * @description Sets the user's password; an invitation needs one.
              *
              *     Without one, later logins need a new link from `palestra login-link`.
              */
             password?: string | null;
-            /** @description Login name of the first admin or of the invited person. */
+            /**
+             * User
+             * @description Login name of the first admin or of the invited person.
+             */
             user?: string | null;
         };
         /**
@@ -8799,6 +10999,7 @@ export interface components {
          * @description The number of browser logins that a sign-out ended.
          */
         SignedOut: {
+            /** Ended Sessions */
             ended_sessions: number;
         };
         /**
@@ -8811,18 +11012,29 @@ export interface components {
          *     and `busy`.
          */
         SlotView: {
+            /** Attempt Id */
             attempt_id: string | null;
             /**
+             * Busy
              * @description Whether an attempt occupies it, of whatever project.
              * @default false
              */
             busy: boolean;
+            /** Index */
             index: number;
+            /** Job Id */
             job_id: string | null;
-            /** @description Slug of the job's project; `null` for a free slot or where it is not shown. */
+            /**
+             * Project
+             * @description Slug of the job's project; `null` for a free slot or where it is not shown.
+             */
             project?: string | null;
+            /** Run Ids */
             run_ids: string[];
-            /** @description Login name of who submitted the job; `null` for a free slot or where it is not shown. */
+            /**
+             * User
+             * @description Login name of who submitted the job; `null` for a free slot or where it is not shown.
+             */
             user?: string | null;
         };
         /**
@@ -8833,14 +11045,19 @@ export interface components {
          *     out.
          */
         Smoothing: {
-            /** @description In units of x, seconds on times. */
+            /**
+             * Half Life
+             * @description In units of x, seconds on times.
+             */
             half_life?: number | null;
             /**
+             * Kind
              * @description `ema`: each bucket with a value counts `weight` times the one after it. `time_weighted`: the
              *     count halves with every `half_life` of x, however many buckets have a value there.
              * @enum {string}
              */
             kind: "ema" | "time_weighted";
+            /** Weight */
             weight?: number | null;
         };
         /**
@@ -8849,12 +11066,15 @@ export interface components {
          */
         SnapshotFile: {
             /**
+             * Name
              * @description Relative to the snapshot's directory.
              *
              *     Agents that write their own files may use directories.
              */
             name: string;
+            /** Sha256 */
             sha256: string;
+            /** Size */
             size: number;
         };
         /**
@@ -8862,14 +11082,18 @@ export interface components {
          * @description A file of a snapshot and where to download it.
          */
         SnapshotFileRef: {
+            /** Artifact Id */
             artifact_id: string;
             /**
+             * Name
              * @description Relative to the snapshot's directory.
              *
              *     Agents that write their own files may use directories.
              */
             name: string;
+            /** Sha256 */
             sha256: string;
+            /** Size */
             size: number;
         };
         /**
@@ -8877,9 +11101,13 @@ export interface components {
          * @description A file of a snapshot; `artifact_id` is set once its content is stored.
          */
         SnapshotFileView: {
+            /** Artifact Id */
             artifact_id: string | null;
+            /** Name */
             name: string;
+            /** Sha256 */
             sha256: string;
+            /** Size */
             size: number;
         };
         /**
@@ -8888,11 +11116,15 @@ export interface components {
          */
         SnapshotProgressView: {
             /**
+             * Verified
              * @description `env_step` of the newest snapshot that is stored: the loss of the worker would cost the
              *     training since then.
              */
             verified: number | null;
-            /** @description `env_step` of the newest snapshot that the training has written, stored or not. */
+            /**
+             * Written
+             * @description `env_step` of the newest snapshot that the training has written, stored or not.
+             */
             written: number | null;
         };
         /**
@@ -8906,11 +11138,17 @@ export interface components {
          * @description A verified snapshot on the server.
          */
         SnapshotRef: {
+            /** Env Step */
             env_step: number;
+            /** Episode */
             episode: number;
+            /** Files */
             files: components["schemas"]["SnapshotFileRef"][];
+            /** Resume Exact */
             resume_exact: boolean;
+            /** Snapshot Id */
             snapshot_id: string;
+            /** Update */
             update: number;
         };
         /**
@@ -8919,6 +11157,7 @@ export interface components {
          */
         SnapshotSpec: {
             /**
+             * Every Env Steps
              * @description Save when a multiple of this many env_steps is crossed.
              *
              *     `null` saves at the end, at a pause and on errors only.
@@ -8926,12 +11165,14 @@ export interface components {
              */
             every_env_steps: number | null;
             /**
+             * Keep Best
              * @description Also keep the snapshot with the best score: mean evaluation return, or the metric of a
              *     supervised run.
              * @default true
              */
             keep_best: boolean;
             /**
+             * Keep Last
              * @description Verified snapshots kept, newest first.
              *
              *     At least two, so that a torn one never leaves nothing.
@@ -8939,6 +11180,7 @@ export interface components {
              */
             keep_last: number;
             /**
+             * Memory
              * @description Whether the replay memory is saved. `none` makes every resume statistical.
              * @default full
              * @enum {string}
@@ -8956,23 +11198,40 @@ export interface components {
          * @description A snapshot with its position in the training and its files.
          */
         SnapshotView: {
+            /** Attempt Id */
             attempt_id: string;
+            /** Best */
             best: boolean;
-            /** Format: date-time */
+            /**
+             * Created At
+             * Format: date-time
+             */
             created_at: string;
+            /** Env Step */
             env_step: number;
+            /** Episode */
             episode: number;
+            /** Fence */
             fence: number;
+            /** Files */
             files: components["schemas"]["SnapshotFileView"][];
+            /** Id */
             id: string;
+            /** Newest */
             newest: boolean;
             reason: components["schemas"]["SnapshotReason"];
+            /** Resume Exact */
             resume_exact: boolean;
+            /** Run Id */
             run_id: string;
+            /** Score */
             score: number | string | null;
+            /** Size */
             size: number;
             state: components["schemas"]["SnapshotState"];
+            /** Superseded */
             superseded: boolean;
+            /** Update */
             update: number;
         };
         /**
@@ -8982,27 +11241,39 @@ export interface components {
          *     It counts on the server once every file is uploaded and verified.
          */
         SnapshotWritten: {
+            /** Env Step */
             env_step: number;
+            /** Episode */
             episode: number;
+            /** Files */
             files: components["schemas"]["SnapshotFile"][];
+            /** Format Version */
             format_version: number;
             reason: components["schemas"]["SnapshotReason"];
-            /** @description Whether a resume from it can be bit-exact. */
+            /**
+             * Resume Exact
+             * @description Whether a resume from it can be bit-exact.
+             */
             resume_exact: boolean;
+            /** Run */
             run: string;
             /**
+             * Score
              * @description Mean return, or the score of a supervised run, of the latest evaluation at this state.
              *
              *     Decides `best`.
              */
             score?: number | string | null;
+            /** Snapshot Id */
             snapshot_id: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "snapshot";
+            /** Update */
             update: number;
+            /** Wall */
             wall: number;
         };
         /**
@@ -9010,16 +11281,24 @@ export interface components {
          * @description An observation or action space.
          */
         SpaceDescription: {
-            /** @default  */
+            /**
+             * Dtype
+             * @default
+             */
             dtype: string;
+            /** Kind */
             kind: ("discrete" | "box" | "multi_discrete" | "multi_binary") | ("dict" | "tuple" | "other");
             /**
+             * N
              * @description Number of actions of a discrete space.
              *
              *     `null` where it is known only once the environment is made.
              */
             n?: number | null;
-            /** @default [] */
+            /**
+             * Shape
+             * @default []
+             */
             shape: number[];
         };
         /**
@@ -9030,15 +11309,30 @@ export interface components {
          *     times are `null` together.
          */
         StartEstimate: {
-            /** @description The job starts later with a probability of 90 %. */
+            /**
+             * Earliest
+             * @description The job starts later with a probability of 90 %.
+             */
             earliest: string | null;
-            /** @description The job starts before this time with a probability of 90 %. */
+            /**
+             * Latest
+             * @description The job starts before this time with a probability of 90 %.
+             */
             latest: string | null;
-            /** @description When it was computed; `null` if it was not yet. */
+            /**
+             * Made At
+             * @description When it was computed; `null` if it was not yet.
+             */
             made_at: string | null;
-            /** @description The job starts before and after this time with equal probability. */
+            /**
+             * Median
+             * @description The job starts before and after this time with equal probability.
+             */
             median: string | null;
-            /** @description Why there is no estimate, in a sentence; `null` if there is one. */
+            /**
+             * Unknown
+             * @description Why there is no estimate, in a sentence; `null` if there is one.
+             */
             unknown: string | null;
         };
         /**
@@ -9046,7 +11340,9 @@ export interface components {
          * @description Runs that are listed as one group, for example all of one agent.
          */
         StatisticsGroup: {
+            /** Name */
             name: string;
+            /** Run Ids */
             run_ids: string[];
         };
         /**
@@ -9054,17 +11350,33 @@ export interface components {
          * @description What is needed to compute the answer again.
          */
         StatisticsMethod: {
+            /** Curve Resamples */
             curve_resamples: number;
-            /** @description SHA-256 over the raw scores of all groups: equal for equal data. */
+            /**
+             * Data Hash
+             * @description SHA-256 over the raw scores of all groups: equal for equal data.
+             */
             data_hash: string;
-            /** @description Bit generator that the seed belongs to. */
+            /**
+             * Generator
+             * @description Bit generator that the seed belongs to.
+             */
             generator: string;
+            /** Level */
             level: number;
-            /** @description Source of the references, in words for a caption. */
+            /**
+             * Normalisation
+             * @description Source of the references, in words for a caption.
+             */
             normalisation: string | null;
+            /** Resamples */
             resamples: number;
+            /** Rng Seed */
             rng_seed: number;
-            /** @description How a run's score was computed, in words for a caption. */
+            /**
+             * Score
+             * @description How a run's score was computed, in words for a caption.
+             */
             score: string;
         };
         /**
@@ -9076,29 +11388,37 @@ export interface components {
          */
         StatisticsQuery: {
             /**
+             * Aggregate
              * @description Aggregate of paired differences and of the advice on seeds.
              * @default iqm
              * @enum {string}
              */
             aggregate: "mean" | "median" | "iqm";
             /**
+             * Curve Resamples
              * @description Bootstrap resamples of each position of a sample-efficiency curve.
              * @default 500
              */
             curve_resamples: number;
             /**
+             * Experiments
              * @description Experiments whose runs are added to `runs`.
              * @default []
              */
             experiments: string[];
             /**
+             * Filter
              * @description Filter of the list of runs (`GET /runs`), whose runs are added to `runs`; empty adds none.
              * @default
              */
             filter: string;
-            /** @description Threshold of the optimality gap; `null` is 1 on normalised scores, and no gap on raw ones. */
+            /**
+             * Gamma
+             * @description Threshold of the optimality gap; `null` is 1 on normalised scores, and no gap on raw ones.
+             */
             gamma?: number | null;
             /**
+             * Group By
              * @description Fields of the definition: runs with equal values are a group.
              * @default [
              *       "agent"
@@ -9106,11 +11426,13 @@ export interface components {
              */
             group_by: string[];
             /**
+             * Groups
              * @description Groups whose runs are listed.
              * @default []
              */
             groups: components["schemas"]["StatisticsGroup"][];
             /**
+             * Level
              * @description Coverage of intervals.
              * @default 0.95
              */
@@ -9118,6 +11440,7 @@ export interface components {
             /** @description `null` leaves scores as they are: then all runs must be of one environment. */
             normalisation?: components["schemas"]["Normalisation"] | null;
             /**
+             * Parts
              * @description Parts of the answer; scores of runs and environments are always there.
              * @default [
              *       "aggregates"
@@ -9125,21 +11448,27 @@ export interface components {
              */
             parts: ("aggregates" | "profile" | "improvement" | "paired" | "efficiency")[];
             /**
+             * Positions
              * @description Number of positions on env_step of a sample-efficiency curve.
              * @default 50
              */
             positions: number;
             /**
+             * Resamples
              * @description Bootstrap resamples of intervals.
              * @default 2000
              */
             resamples: number;
             /**
+             * Rng Seed
              * @description Seed of the resamples: the same query of the same data gives the same intervals.
              * @default 0
              */
             rng_seed: number;
-            /** @default [] */
+            /**
+             * Runs
+             * @default []
+             */
             runs: string[];
             /**
              * @default {
@@ -9151,6 +11480,7 @@ export interface components {
              */
             score: components["schemas"]["ScoreRule"];
             /**
+             * Thresholds
              * @description Number of thresholds of a profile, from the lowest to the highest score.
              * @default 101
              */
@@ -9161,18 +11491,34 @@ export interface components {
          * @description Answer to a query for statistics.
          */
         StatisticsResult: {
-            /** @description Last event that the answer contains. */
+            /**
+             * Cursor
+             * @description Last event that the answer contains.
+             */
             cursor: number;
-            /** @description All environments of the runs. A group without one of them has a missing cell. */
+            /**
+             * Environments
+             * @description All environments of the runs. A group without one of them has a missing cell.
+             */
             environments: string[];
-            /** @description Positions on env_step of sample-efficiency curves. */
+            /**
+             * Grid
+             * @description Positions on env_step of sample-efficiency curves.
+             */
             grid: number[];
+            /** Groups */
             groups: components["schemas"]["GroupStatistics"][];
+            /** Left Out */
             left_out: components["schemas"]["LeftOutRun"][];
             method: components["schemas"]["StatisticsMethod"];
-            /** @description Sentences on what the statistics do not say, for the caption of a figure. */
+            /**
+             * Notes
+             * @description Sentences on what the statistics do not say, for the caption of a figure.
+             */
             notes: string[];
+            /** Pairs */
             pairs: components["schemas"]["PairStatistics"][];
+            /** Thresholds */
             thresholds: number[];
         };
         /**
@@ -9181,11 +11527,15 @@ export interface components {
          */
         StopSpec: {
             /**
+             * Success Evaluations
              * @description Number of consecutive evaluations that must reach `success_score`.
              * @default 1
              */
             success_evaluations: number;
-            /** @description End once the evaluation's score, in RL the mean return, is at least this. */
+            /**
+             * Success Score
+             * @description End once the evaluation's score, in RL the mean return, is at least this.
+             */
             success_score?: number | null;
         };
         /**
@@ -9195,16 +11545,25 @@ export interface components {
          *     `examples/*.yaml` are such documents.
          */
         Submission: {
-            code?: components["schemas"]["BuiltinCode"] | components["schemas"]["EntrypointCode"] | components["schemas"]["GitCode"];
-            definition: components["schemas"]["RlDefinition"] | components["schemas"]["SupervisedDefinition"];
+            /**
+             * Code
+             * @default {
+             *       "kind": "builtin"
+             *     }
+             */
+            code: components["schemas"]["BuiltinCode"] | components["schemas"]["EntrypointCode"] | components["schemas"]["GitCode"];
+            /** Definition */
+            definition: components["schemas"]["RlDefinitionInput"] | components["schemas"]["SupervisedDefinitionInput"];
             /**
              * @default {
              *       "after": [],
              *       "limits": {
              *         "grace_seconds": 120,
              *         "max_attempts": 20,
-             *         "stall_seconds": 1800
+             *         "stall_seconds": 1800,
+             *         "wall_seconds": null
              *       },
+             *       "max_running": null,
              *       "on": "success",
              *       "pool": "default",
              *       "priority": 0,
@@ -9214,6 +11573,7 @@ export interface components {
              *         "cpu_threads": 1,
              *         "evaluation": "inline",
              *         "gpus": 0,
+             *         "memory_mib": null,
              *         "pack": "off"
              *       },
              *       "schedule": "train",
@@ -9225,6 +11585,7 @@ export interface components {
              */
             options: components["schemas"]["JobOptions"];
             /**
+             * Provenance
              * @description What `palestra.provenance.capture` recorded on the submitter's machine.
              *
              *     Stored with the runs, never part of the identity.
@@ -9238,34 +11599,66 @@ export interface components {
          * @description The jobs that a submission would queue, and when they would start; nothing was written.
          */
         SubmissionPreview: {
-            /** @description Jobs that start before the first one and compete with it for a worker. */
+            /**
+             * Ahead
+             * @description Jobs that start before the first one and compete with it for a worker.
+             */
             ahead: number;
-            /** @description Whether only the first jobs of the queue were looked at, so that more may be ahead. */
+            /**
+             * Ahead Is Cut
+             * @description Whether only the first jobs of the queue were looked at, so that more may be ahead.
+             */
             ahead_is_cut: boolean;
-            /** @description Whether the project has this experiment; the submission then adds the seeds that it lacks. */
+            /**
+             * Exists
+             * @description Whether the project has this experiment; the submission then adds the seeds that it lacks.
+             */
             exists: boolean;
+            /** Experiment Id */
             experiment_id: string;
             /** @description Start of the job that starts first; `null` if none would be queued. */
             first: components["schemas"]["StartEstimate"] | null;
-            /** @description Number of jobs that would be queued. */
+            /**
+             * Jobs
+             * @description Number of jobs that would be queued.
+             */
             jobs: number;
             /** @description Start of the job that starts last; `null` if none would be queued. */
             last: components["schemas"]["StartEstimate"] | null;
-            /** @description Number of seeds that each of these jobs trains. */
+            /**
+             * Packs
+             * @description Number of seeds that each of these jobs trains.
+             */
             packs: number[];
+            /** Pool */
             pool: string;
             priority_class: components["schemas"]["PriorityClass"];
-            /** @description Slug of the project. */
+            /**
+             * Project
+             * @description Slug of the project.
+             */
             project: string;
             /** @description Why the first job would wait; `null` if none would be queued. */
             reason: components["schemas"]["WaitReason"] | null;
-            /** @description Seeds for which jobs would be queued, in their order in the queue. */
+            /**
+             * Seeds
+             * @description Seeds for which jobs would be queued, in their order in the queue.
+             */
             seeds: number[];
-            /** @description Seeds of the submission for which none would be queued, since they have runs. */
+            /**
+             * Seeds There
+             * @description Seeds of the submission for which none would be queued, since they have runs.
+             */
             seeds_there: number[];
-            /** @description When the first job would start, behind how many jobs, and otherwise why it would not. */
+            /**
+             * Sentence
+             * @description When the first job would start, behind how many jobs, and otherwise why it would not.
+             */
             sentence: string;
-            /** @default [] */
+            /**
+             * Warnings
+             * @default []
+             */
             warnings: components["schemas"]["SubmissionWarning"][];
         };
         /**
@@ -9273,9 +11666,14 @@ export interface components {
          * @description A warning about an accepted submission.
          */
         SubmissionWarning: {
+            /** Code */
             code: string;
+            /** Message */
             message: string;
-            /** @description JSON pointer to the member of the submission (RFC 6901). */
+            /**
+             * Pointer
+             * @description JSON pointer to the member of the submission (RFC 6901).
+             */
             pointer: string;
         };
         /**
@@ -9283,46 +11681,85 @@ export interface components {
          * @description Answer to a submission; `warnings` also lists options that were not applied.
          */
         SubmittedExperiment: {
-            /** @description Name of the agent; of a supervised experiment that of its model function. */
+            /**
+             * Agent
+             * @description Name of the agent; of a supervised experiment that of its model function.
+             */
             agent: string;
+            /** Archived At */
             archived_at: string | null;
+            /** Code */
             code: components["schemas"]["BuiltinCode"] | components["schemas"]["EntrypointCode"] | components["schemas"]["GitCode"];
-            /** Format: date-time */
+            /**
+             * Created At
+             * Format: date-time
+             */
             created_at: string;
-            /** @description Login name; `(deleted user)` if the user was deleted while the answer was made. */
+            /**
+             * Created By
+             * @description Login name; `(deleted user)` if the user was deleted while the answer was made.
+             */
             created_by: string;
+            /** Definition */
             definition: components["schemas"]["RlDefinition"] | components["schemas"]["SupervisedDefinition"];
+            /** Definition Hash */
             definition_hash: string;
-            /** @description Id of the environment; of a supervised experiment the name of its training input. */
+            /**
+             * Env
+             * @description Id of the environment; of a supervised experiment the name of its training input.
+             */
             env: string;
-            /** @description Why runs failed: the most frequent reasons first, five at most. */
+            /**
+             * Failures
+             * @description Why runs failed: the most frequent reasons first, five at most.
+             */
             failures: components["schemas"]["FailureCount"][];
-            /** @description The generated, reproducible experiment ID, which is unique within its project. */
+            /**
+             * Id
+             * @description The generated, reproducible experiment ID, which is unique within its project.
+             */
             id: string;
+            /** Kind */
             kind: string;
             /** @description Over the runs' latest evaluations. */
             latest_evaluation: components["schemas"]["ScoreView"] | null;
-            /** @description Most of its jobs that run at the same time; `null` for no limit. */
+            /**
+             * Max Running
+             * @description Most of its jobs that run at the same time; `null` for no limit.
+             */
             max_running?: number | null;
+            /** Name */
             name: string;
+            /** Notes */
             notes: string;
             /**
+             * Project
              * @description Slug of its project; empty from a server of schema 0010 or before.
              * @default
              */
             project: string;
-            /** @description Runs by state; absent states have none. */
+            /**
+             * Runs
+             * @description Runs by state; absent states have none.
+             */
             runs: {
                 [key: string]: number;
             };
+            /** Schema Version */
             schema_version: number;
             /** @description Derived from the runs. */
             state: components["schemas"]["RunState"];
-            /** @description Values of the columns that a list was asked for, by key; of series, means over its runs. */
+            /**
+             * Values
+             * @description Values of the columns that a list was asked for, by key; of series, means over its runs.
+             */
             values?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
-            /** @description Warnings about the definition. */
+            /**
+             * Warnings
+             * @description Warnings about the definition.
+             */
             warnings?: components["schemas"]["SubmissionWarning"][];
         };
         /**
@@ -9330,18 +11767,29 @@ export interface components {
          * @description One scope of a connection, with the cursor that its reader has reached.
          */
         SubscriptionRequest: {
-            /** @description Cursor: the events after it are sent; `null` begins now. */
+            /**
+             * After
+             * @description Cursor: the events after it are sent; `null` begins now.
+             */
             after?: number | null;
-            /** @default [] */
+            /**
+             * Experiments
+             * @default []
+             */
             experiments: string[];
-            /** @description Slug; `null` follows all projects that the caller may read. */
+            /**
+             * Project
+             * @description Slug; `null` follows all projects that the caller may read.
+             */
             project?: string | null;
             /**
+             * Runs
              * @description IDs of runs; empty follows all.
              * @default []
              */
             runs: string[];
             /**
+             * Types
              * @description Types of events; empty follows all.
              * @default []
              */
@@ -9371,6 +11819,7 @@ export interface components {
              */
             export: components["schemas"]["ExportSpec"];
             /**
+             * Hooks
              * @default [
              *       {
              *         "name": "nan_guard",
@@ -9385,14 +11834,19 @@ export interface components {
              */
             kind: "supervised";
             loop: components["schemas"]["SupervisedLoop"];
-            /** @description Display name. Not part of the identity. */
+            /**
+             * Name
+             * @description Display name. Not part of the identity.
+             */
             name: string;
             /**
+             * Notes
              * @description Free text. Not part of the identity.
              * @default
              */
             notes: string;
             /**
+             * Schema Version
              * @description Version of this document; where it is left out, the current one.
              * @default 2
              * @constant
@@ -9416,11 +11870,88 @@ export interface components {
             train_input: components["schemas"]["PartSpec"];
         };
         /**
+         * SupervisedDefinition
+         * @description A definition of supervised training: a model function fed by input functions.
+         */
+        SupervisedDefinitionInput: {
+            /** @description Model function: network, loss, metrics and optimiser. */
+            estimator: components["schemas"]["PartSpec"];
+            /**
+             * @default {
+             *       "every_updates": 1000,
+             *       "goal": "minimize",
+             *       "metric": "loss",
+             *       "steps": null
+             *     }
+             */
+            evaluation: components["schemas"]["SupervisedEvaluation"];
+            /** @description Input function of the evaluations; a finite one, unless `evaluation.steps` bounds it. */
+            evaluation_input: components["schemas"]["PartSpec"];
+            /**
+             * @default {
+             *       "formats": []
+             *     }
+             */
+            export: components["schemas"]["ExportSpec"];
+            /**
+             * Hooks
+             * @default [
+             *       {
+             *         "name": "nan_guard",
+             *         "updates": 100
+             *       }
+             *     ]
+             */
+            hooks: components["schemas"]["NanGuard"][];
+            /**
+             * @description Discriminates definitions. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            kind: "supervised";
+            loop: components["schemas"]["SupervisedLoop"];
+            /**
+             * Name
+             * @description Display name. Not part of the identity.
+             */
+            name: string;
+            /**
+             * Notes
+             * @description Free text. Not part of the identity.
+             * @default
+             */
+            notes: string;
+            /**
+             * Schema Version
+             * @description Version of this document; where it is left out, the current one.
+             * @default 2
+             * @constant
+             */
+            schema_version: 2;
+            /**
+             * @default {
+             *       "every_updates": 1000,
+             *       "keep_best": true,
+             *       "keep_last": 2
+             *     }
+             */
+            snapshot: components["schemas"]["SupervisedSnapshot"];
+            /**
+             * @default {
+             *       "success_evaluations": 1,
+             *       "success_score": null
+             *     }
+             */
+            stop: components["schemas"]["StopSpec"];
+            /** @description Input function of the training. */
+            train_input: components["schemas"]["PartSpec"];
+        };
+        /**
          * SupervisedEvaluation
          * @description Evaluation during training: the model's metrics over the evaluation input, nothing learnt.
          */
         SupervisedEvaluation: {
             /**
+             * Every Updates
              * @description Evaluate when a multiple of this many updates is crossed.
              *
              *     `null` evaluates at the end only.
@@ -9428,6 +11959,7 @@ export interface components {
              */
             every_updates: number | null;
             /**
+             * Goal
              * @description `minimize` takes minus the metric as the score, so that a higher score is always better.
              *
              *     Needed with any metric but `loss`.
@@ -9436,11 +11968,15 @@ export interface components {
              */
             goal: "minimize" | "maximize";
             /**
+             * Metric
              * @description Metric that is the score: it decides which snapshot is the best, and success.
              * @default loss
              */
             metric: string;
-            /** @description Batches per evaluation; `null` goes on until the input ends. */
+            /**
+             * Steps
+             * @description Batches per evaluation; `null` goes on until the input ends.
+             */
             steps?: number | null;
         };
         /**
@@ -9451,11 +11987,15 @@ export interface components {
          */
         SupervisedLoop: {
             /**
+             * Epoch Updates
              * @description Updates per epoch; an EpochStatsRecord is sent at every epoch's end.
              * @default 1000
              */
             epoch_updates: number;
-            /** @description Budget in optimiser steps, counted over the whole life of the run. */
+            /**
+             * Updates
+             * @description Budget in optimiser steps, counted over the whole life of the run.
+             */
             updates: number;
         };
         /**
@@ -9464,6 +12004,7 @@ export interface components {
          */
         SupervisedSnapshot: {
             /**
+             * Every Updates
              * @description Save when a multiple of this many updates is crossed.
              *
              *     `null` saves at the end, at a pause and on errors only.
@@ -9471,12 +12012,14 @@ export interface components {
              */
             every_updates: number | null;
             /**
+             * Keep Best
              * @description Also keep the snapshot with the best score: mean evaluation return, or the metric of a
              *     supervised run.
              * @default true
              */
             keep_best: boolean;
             /**
+             * Keep Last
              * @description Verified snapshots kept, newest first.
              *
              *     At least two, so that a torn one never leaves nothing.
@@ -9491,18 +12034,24 @@ export interface components {
          *     The server shows each value as `system/<name>`.
          */
         SystemMetrics: {
+            /** Env Step */
             env_step: number;
+            /** Episode */
             episode: number;
+            /** Run */
             run: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "system";
+            /** Update */
             update: number;
+            /** Values */
             values: {
                 [key: string]: number | string;
             };
+            /** Wall */
             wall: number;
         };
         /**
@@ -9512,10 +12061,16 @@ export interface components {
          *     All columns have equal length. A series may be part of several records.
          */
         Table: {
+            /** Env Step */
             env_step: number[];
+            /** Episode */
             episode: number[];
+            /** Run */
             run: string;
-            /** @description Values by the name of the series. */
+            /**
+             * Series
+             * @description Values by the name of the series.
+             */
             series: {
                 [key: string]: (number | string)[];
             };
@@ -9524,7 +12079,9 @@ export interface components {
              * @enum {string}
              */
             type: "table";
+            /** Update */
             update: number[];
+            /** Wall */
             wall: number[];
         };
         /**
@@ -9533,33 +12090,39 @@ export interface components {
          */
         Td3Parameters: {
             /**
+             * Activation
              * @description Non-linearity between layers.
              * @default relu
              * @enum {string}
              */
             activation: "relu" | "tanh";
             /**
+             * Batch Size
              * @description Transitions per update.
              * @default 100
              */
             batch_size: number;
             /**
+             * Buffer Size
              * @description Capacity of the replay memory in transitions.
              * @default 1000000
              */
             buffer_size: number;
             /**
+             * Exploration Noise
              * @description Standard deviation of the noise on actions, which lie in [-1, 1], while training data are
              *     collected.
              * @default 0.1
              */
             exploration_noise: number;
             /**
+             * Gamma
              * @description Discount factor per env_step.
              * @default 0.99
              */
             gamma: number;
             /**
+             * Hidden Sizes
              * @description Units of each hidden layer of every network.
              * @default [
              *       256,
@@ -9574,11 +12137,13 @@ export interface components {
              */
             hindsight?: components["schemas"]["HindsightReplay"] | null;
             /**
+             * Learning Rate
              * @description Adam step size.
              * @default 0.001
              */
             learning_rate: number;
             /**
+             * Learning Starts
              * @description env_steps collected before the first update, with actions drawn evenly from the space.
              * @default 1000
              */
@@ -9589,32 +12154,38 @@ export interface components {
              */
             name: "td3";
             /**
+             * Policy Delay
              * @description Updates of the critics per update of the policy and the target networks.
              * @default 2
              */
             policy_delay: number;
             /**
+             * Target Noise
              * @description Standard deviation of the noise on the target policy's actions.
              * @default 0.2
              */
             target_noise: number;
             /**
+             * Target Noise Clip
              * @description Largest size of that noise.
              * @default 0.5
              */
             target_noise_clip: number;
             /**
+             * Tau
              * @description Share of the way that the target networks go towards the networks at each update of the
              *     policy.
              * @default 0.005
              */
             tau: number;
             /**
+             * Train Every
              * @description env_steps between two calls to learn.
              * @default 1
              */
             train_every: number;
             /**
+             * Updates Per Train
              * @description Updates made by one call to learn.
              * @default 1
              */
@@ -9625,6 +12196,7 @@ export interface components {
          * @description Answer to a batch: all records up to the number `acked_seq` are committed.
          */
         TelemetryAck: {
+            /** Acked Seq */
             acked_seq: number;
         };
         /**
@@ -9632,7 +12204,9 @@ export interface components {
          * @description Consecutive records of one attempt.
          */
         TelemetryBatch: {
+            /** First Seq */
             first_seq: number;
+            /** Records */
             records: (components["schemas"]["Points"] | components["schemas"]["Table"] | components["schemas"]["Episodes"] | components["schemas"]["Evaluation"] | components["schemas"]["EpochStatsRecord"] | components["schemas"]["LogLines"] | components["schemas"]["SystemMetrics"] | components["schemas"]["SnapshotWritten"] | components["schemas"]["Note"])[];
         };
         /**
@@ -9648,8 +12222,12 @@ export interface components {
         ThresholdRequest: {
             /** @default at_least */
             direction: components["schemas"]["ThresholdDirection"];
-            /** @description For example `evaluation/mean`. */
+            /**
+             * Series
+             * @description For example `evaluation/mean`.
+             */
             series: string;
+            /** Value */
             value: number;
         };
         /**
@@ -9658,12 +12236,21 @@ export interface components {
          */
         ThresholdView: {
             direction: components["schemas"]["ThresholdDirection"];
+            /** Name */
             name: string;
-            /** @description Runs of the project whose curves have not been compared with it yet. */
+            /**
+             * Pending Runs
+             * @description Runs of the project whose curves have not been compared with it yet.
+             */
             pending_runs: number;
-            /** @description Runs of the project that have reached it. */
+            /**
+             * Runs
+             * @description Runs of the project that have reached it.
+             */
             runs: number;
+            /** Series */
             series: string;
+            /** Value */
             value: number;
         };
         /**
@@ -9672,15 +12259,21 @@ export interface components {
          */
         TokenRequest: {
             /**
+             * Expires In Days
              * @description Life; `null` never ends, where the server allows it.
              *
              *     A token cannot create a token that lives longer than itself.
              * @default 90
              */
             expires_in_days: number | null;
+            /** Name */
             name: string;
-            /** @description The project to which the token is limited; `null`: all projects of its user. */
+            /**
+             * Project
+             * @description The project to which the token is limited; `null`: all projects of its user.
+             */
             project?: string | null;
+            /** Scopes */
             scopes: components["schemas"]["Scope"][];
         };
         /**
@@ -9688,9 +12281,13 @@ export interface components {
          * @description Gives a token a new secret.
          */
         TokenRotation: {
-            /** @description New life of the token, from now on; `null` keeps the time at which it ends. */
+            /**
+             * Expires In Days
+             * @description New life of the token, from now on; `null` keeps the time at which it ends.
+             */
             expires_in_days?: number | null;
             /**
+             * Overlap Hours
              * @description Hours for which the previous secret stays valid; 0 ends it at once.
              * @default 24
              */
@@ -9701,28 +12298,49 @@ export interface components {
          * @description An API token. Only the answers to its creation and rotations hold the `secret`.
          */
         TokenView: {
-            /** Format: date-time */
+            /**
+             * Created At
+             * Format: date-time
+             */
             created_at: string;
+            /** Expires At */
             expires_at: string | null;
+            /** Id */
             id: string;
-            /** @description Address of the latest use. */
+            /**
+             * Last Used Address
+             * @description Address of the latest use.
+             */
             last_used_address?: string | null;
+            /** Last Used At */
             last_used_at: string | null;
+            /** Name */
             name: string;
             /**
+             * Parent Id
              * @description The token that created it; revoking that token revokes it too.
              *
              *     `null` for one that a login or the server's console made.
              */
             parent_id?: string | null;
-            /** @description Time until which the secret before the latest rotation is valid. */
+            /**
+             * Previous Until
+             * @description Time until which the secret before the latest rotation is valid.
+             */
             previous_until?: string | null;
-            /** @description Slug of the project to which it is limited; `null`: all projects of its user. */
+            /**
+             * Project
+             * @description Slug of the project to which it is limited; `null`: all projects of its user.
+             */
             project?: string | null;
+            /** Revoked At */
             revoked_at: string | null;
+            /** Scopes */
             scopes: components["schemas"]["Scope"][];
+            /** Secret */
             secret?: string | null;
             /**
+             * User
              * @description Login name of the user whose permissions it carries.
              * @default
              */
@@ -9736,32 +12354,38 @@ export interface components {
          */
         TrpoParameters: {
             /**
+             * Activation
              * @description Non-linearity between layers.
              * @default tanh
              * @enum {string}
              */
             activation: "relu" | "tanh";
             /**
+             * Conjugate Gradient Steps
              * @description Iterations towards the natural gradient.
              * @default 10
              */
             conjugate_gradient_steps: number;
             /**
+             * Damping
              * @description Added to the diagonal of the Fisher matrix.
              * @default 0.1
              */
             damping: number;
             /**
+             * Gae Lambda
              * @description Trace decay of generalised advantage estimation.
              * @default 0.95
              */
             gae_lambda: number;
             /**
+             * Gamma
              * @description Discount factor per env_step.
              * @default 0.99
              */
             gamma: number;
             /**
+             * Hidden Sizes
              * @description Units of each hidden layer of the policy and of the value network.
              * @default [
              *       64,
@@ -9770,16 +12394,19 @@ export interface components {
              */
             hidden_sizes: number[];
             /**
+             * Learning Rate
              * @description Adam step size of the value function; the policy's step follows from `max_kl`.
              * @default 0.001
              */
             learning_rate: number;
             /**
+             * Line Search Steps
              * @description Step sizes that are tried, each half of the one before.
              * @default 10
              */
             line_search_steps: number;
             /**
+             * Max Kl
              * @description Bound of the mean KL divergence between the policies before and after an update (delta).
              * @default 0.01
              */
@@ -9790,22 +12417,26 @@ export interface components {
              */
             name: "trpo";
             /**
+             * Normalize Advantages
              * @description Shift and scale the advantages of each rollout to mean 0 and standard deviation 1.
              * @default true
              */
             normalize_advantages: boolean;
             /**
+             * Normalize Observations
              * @description Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running
              *     statistics; needs a box of floats.
              * @default false
              */
             normalize_observations: boolean;
             /**
+             * Normalize Rewards
              * @description Divide rewards by the running standard deviation of the discounted return.
              * @default false
              */
             normalize_rewards: boolean;
             /**
+             * Rollout Steps
              * @description Vector steps collected per iteration.
              *
              *     Times `env.num_envs` gives the env_steps of a rollout.
@@ -9813,11 +12444,13 @@ export interface components {
              */
             rollout_steps: number;
             /**
+             * Value Minibatch Size
              * @description Transitions per update of the value function.
              * @default 128
              */
             value_minibatch_size: number;
             /**
+             * Value Passes
              * @description Passes of the value function over each rollout.
              * @default 5
              */
@@ -9829,18 +12462,24 @@ export interface components {
          */
         UsageBucket: {
             /**
+             * Gpu Seconds
              * @description The part of `used_seconds` that GPUs were used for.
              * @default 0
              */
             gpu_seconds: number;
             /**
+             * Lost Seconds
              * @description Waste: what has to be done again, since a machine or a network failed. Charged to nobody.
              * @default 0
              */
             lost_seconds: number;
-            /** Format: date-time */
+            /**
+             * Start
+             * Format: date-time
+             */
             start: string;
             /**
+             * Used Seconds
              * @description What attempts used whose work counts, with what live attempts used so far.
              * @default 0
              */
@@ -9859,30 +12498,47 @@ export interface components {
          * @description Device-seconds of one group; the keys of the grouping are set, the others are not.
          */
         UsageGroup: {
-            /** @description The parts of the period in which something was used or lost, in their order. */
+            /**
+             * Buckets
+             * @description The parts of the period in which something was used or lost, in their order.
+             */
             buckets?: components["schemas"]["UsageBucket"][];
-            /** @description `null` also for supervised experiments, which have none. */
+            /**
+             * Environment
+             * @description `null` also for supervised experiments, which have none.
+             */
             environment?: string | null;
+            /** Experiment */
             experiment?: string | null;
             /**
+             * Gpu Seconds
              * @description The part of `used_seconds` that GPUs were used for.
              * @default 0
              */
             gpu_seconds: number;
             /**
+             * Lost Seconds
              * @description Waste: what has to be done again, since a machine or a network failed. Charged to nobody.
              * @default 0
              */
             lost_seconds: number;
+            /** Pool */
             pool?: string | null;
-            /** @description Slug. */
+            /**
+             * Project
+             * @description Slug.
+             */
             project?: string | null;
             /**
+             * Used Seconds
              * @description What attempts used whose work counts, with what live attempts used so far.
              * @default 0
              */
             used_seconds: number;
-            /** @description Login name. */
+            /**
+             * User
+             * @description Login name.
+             */
             user?: string | null;
         };
         /**
@@ -9899,37 +12555,60 @@ export interface components {
          */
         UsageReport: {
             /**
+             * At
              * Format: date-time
              * @description Until when live attempts are counted.
              */
             at: string;
             bucket: components["schemas"]["UsageBucketSize"] | null;
+            /** By */
             by: components["schemas"]["UsageKey"][];
             /**
+             * Gpu Seconds
              * @description The part of `used_seconds` that GPUs were used for.
              * @default 0
              */
             gpu_seconds: number;
-            /** @description Those that used or lost most, first. */
+            /**
+             * Groups
+             * @description Those that used or lost most, first.
+             */
             groups: components["schemas"]["UsageGroup"][];
             /**
+             * Lost Seconds
              * @description Waste: what has to be done again, since a machine or a network failed. Charged to nobody.
              * @default 0
              */
             lost_seconds: number;
-            /** @description The pools that the caller sees, by name. */
+            /**
+             * Pools
+             * @description The pools that the caller sees, by name.
+             */
             pools: components["schemas"]["PoolOccupancy"][];
             /** @description All further groups together; `null` if there are none. */
             rest: components["schemas"]["UsageGroup"] | null;
-            /** @description Number of groups in `rest`. */
+            /**
+             * Rest Groups
+             * @description Number of groups in `rest`.
+             */
             rest_groups: number;
-            /** Format: date-time */
+            /**
+             * Since
+             * Format: date-time
+             */
             since: string;
-            /** @description Start of each part of the period. */
+            /**
+             * Starts
+             * @description Start of each part of the period.
+             */
             starts: string[];
-            /** Format: date-time */
+            /**
+             * Until
+             * Format: date-time
+             */
             until: string;
             /**
+             * Used Seconds
              * @description What attempts used whose work counts, with what live attempts used so far.
              * @default 0
              */
@@ -9940,11 +12619,20 @@ export interface components {
          * @description A change of a user; members that are left out stay.
          */
         UserChange: {
-            /** @description `null` removes it: the login name is shown. */
+            /**
+             * Display Name
+             * @description `null` removes it: the login name is shown.
+             */
             display_name?: string | null;
-            /** @description `null` removes it. */
+            /**
+             * Email
+             * @description `null` removes it.
+             */
             email?: string | null;
-            /** @default false */
+            /**
+             * Is Admin
+             * @default false
+             */
             is_admin: boolean;
         };
         /**
@@ -9952,11 +12640,17 @@ export interface components {
          * @description The result of a deletion of a user, with the numbers of transferred objects.
          */
         UserDeleted: {
-            /** @description Number of rows by kind, for example `runs`. */
+            /**
+             * Transferred
+             * @description Number of rows by kind, for example `runs`.
+             */
             transferred: {
                 [key: string]: number;
             };
-            /** @description Login name. */
+            /**
+             * Transferred To
+             * @description Login name.
+             */
             transferred_to: string | null;
         };
         /**
@@ -9964,23 +12658,46 @@ export interface components {
          * @description A user with the numbers of objects that the user owns.
          */
         UserDetail: {
-            /** Format: date-time */
+            /**
+             * Created At
+             * Format: date-time
+             */
             created_at: string;
+            /** Disabled At */
             disabled_at: string | null;
+            /** Display Name */
             display_name: string;
+            /** Email */
             email: string | null;
-            /** @description Without one the user logs in by one-time links only. */
+            /**
+             * Has Password
+             * @description Without one the user logs in by one-time links only.
+             */
             has_password: boolean;
+            /** Id */
             id: string;
-            /** @description Whether the user is an administrator of the server. */
+            /**
+             * Is Admin
+             * @description Whether the user is an administrator of the server.
+             */
             is_admin: boolean;
-            /** @description When a login or token of the user was last used; up to 20 s late. */
+            /**
+             * Last Used At
+             * @description When a login or token of the user was last used; up to 20 s late.
+             */
             last_used_at: string | null;
-            /** @description Login name. */
+            /**
+             * Name
+             * @description Login name.
+             */
             name: string;
             owned: components["schemas"]["OwnedView"];
+            /** Projects */
             projects: components["schemas"]["UserProjectView"][];
-            /** @enum {string} */
+            /**
+             * State
+             * @enum {string}
+             */
             state: "active" | "disabled";
         };
         /**
@@ -9988,9 +12705,15 @@ export interface components {
          * @description A user who was disabled, with the numbers of unfinished jobs.
          */
         UserDisabled: {
-            /** @description Jobs that were paused, cancelled or transferred. */
+            /**
+             * Changed Jobs
+             * @description Jobs that were paused, cancelled or transferred.
+             */
             changed_jobs: number;
-            /** @description Jobs of the user that had not ended. */
+            /**
+             * Live Jobs
+             * @description Jobs of the user that had not ended.
+             */
             live_jobs: number;
             user: components["schemas"]["UserDetail"];
         };
@@ -9999,9 +12722,12 @@ export interface components {
          * @description A project of a user, with the role there.
          */
         UserProjectView: {
+            /** Name */
             name: string;
+            /** Project Id */
             project_id: string;
             role: components["schemas"]["Role"];
+            /** Slug */
             slug: string;
         };
         /**
@@ -10009,22 +12735,45 @@ export interface components {
          * @description A person who may log in, or who is disabled.
          */
         UserView: {
-            /** Format: date-time */
+            /**
+             * Created At
+             * Format: date-time
+             */
             created_at: string;
+            /** Disabled At */
             disabled_at: string | null;
+            /** Display Name */
             display_name: string;
+            /** Email */
             email: string | null;
-            /** @description Without one the user logs in by one-time links only. */
+            /**
+             * Has Password
+             * @description Without one the user logs in by one-time links only.
+             */
             has_password: boolean;
+            /** Id */
             id: string;
-            /** @description Whether the user is an administrator of the server. */
+            /**
+             * Is Admin
+             * @description Whether the user is an administrator of the server.
+             */
             is_admin: boolean;
-            /** @description When a login or token of the user was last used; up to 20 s late. */
+            /**
+             * Last Used At
+             * @description When a login or token of the user was last used; up to 20 s late.
+             */
             last_used_at: string | null;
-            /** @description Login name. */
+            /**
+             * Name
+             * @description Login name.
+             */
             name: string;
+            /** Projects */
             projects: components["schemas"]["UserProjectView"][];
-            /** @enum {string} */
+            /**
+             * State
+             * @enum {string}
+             */
             state: "active" | "disabled";
         };
         /**
@@ -10035,17 +12784,20 @@ export interface components {
          */
         Video: {
             /**
+             * Episode
              * @description Which of the evaluation's episodes, by return.
              * @default best
              * @enum {string}
              */
             episode: "first" | "best" | "worst" | "median";
             /**
+             * Every Evaluations
              * @description Number of evaluations from one video to the next; the first one is recorded.
              * @default 1
              */
             every_evaluations: number;
             /**
+             * Max Frames
              * @description Maximum length of a video in frames.
              * @default 10000
              */
@@ -10076,13 +12828,18 @@ export interface components {
          *     class and age.
          */
         WaitingQueueView: {
+            /** Items */
             items: components["schemas"]["JobView"][];
             /**
+             * Lanes
              * @description One for each class, in the order of the classes; they count all jobs, whatever the filters of
              *     the request.
              */
             lanes: components["schemas"]["LaneView"][];
-            /** @description Pass as `cursor` for the next page; `null` on the last. */
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
             next_cursor: string | null;
         };
         /**
@@ -10097,21 +12854,30 @@ export interface components {
          */
         WorkOrder: {
             /**
+             * Allow Code Change
              * @description Whether the attempt may run other code than `code`; left out where it may not.
              * @default false
              */
             allow_code_change: boolean;
+            /** Attempt Id */
             attempt_id: string;
+            /** Attempt Number */
             attempt_number: number;
+            /** Code */
             code: components["schemas"]["BuiltinCode"] | components["schemas"]["EntrypointCode"] | components["schemas"]["GitCode"];
+            /** Definition */
             definition: components["schemas"]["RlDefinition"] | components["schemas"]["SupervisedDefinition"];
+            /** Experiment Id */
             experiment_id: string;
+            /** Job Id */
             job_id: string;
             limits: components["schemas"]["Limits"];
             resources: components["schemas"]["Resources"];
+            /** Runs */
             runs: components["schemas"]["RunOrder"][];
             schedule: components["schemas"]["Schedule"];
             /**
+             * Version
              * @default 2
              * @enum {integer}
              */
@@ -10123,17 +12889,20 @@ export interface components {
          */
         WorkerHeartbeat: {
             /**
+             * Busy Slots
              * @description Slots whose lock is held on the worker's machine: by an attempt, or by a claim under way.
              * @default []
              */
             busy_slots: number[];
             /**
+             * Dead Attempts
              * @description Attempts whose supervisor has certainly ended, so that the server need not wait for the
              *     lease.
              * @default []
              */
             dead_attempts: string[];
             /**
+             * Live Attempts
              * @description Attempts whose supervisor lives on this machine, adopted ones included.
              *
              *     The server gives up an attempt that it counts on this worker and that is not among them, once it
@@ -10142,6 +12911,7 @@ export interface components {
              */
             live_attempts: string[];
             /**
+             * Wall
              * @description Time at which it was sent, by which the server finds a wrong clock; `null` from workers of
              *     earlier versions.
              */
@@ -10153,12 +12923,19 @@ export interface components {
          */
         WorkerHeartbeatAnswer: {
             /**
+             * Drain Reason
+             * @description Why the worker drains without a request by a user. Workers of version 1 are not sent it.
+             */
+            drain_reason?: string | null;
+            /**
+             * Order
              * @description Whether the worker drains. Workers of earlier versions stop reading their queue then; the
              *     server refuses the claims of the others.
              * @enum {string}
              */
             order: "continue" | "drain";
             /**
+             * Secret
              * @description New secret of the worker, repeated until the worker uses it. The present one stays valid
              *     until then. Workers of version 1 are not sent it.
              */
@@ -10176,35 +12953,60 @@ export interface components {
          */
         WorkerView: {
             /**
+             * Clock Skew Seconds
              * @description Seconds by which its clock is ahead of the server's, as of the latest heartbeat; negative if
              *     it is behind, `null` if the worker did not say.
              */
             clock_skew_seconds?: number | null;
+            /**
+             * Drain Reason
+             * @description Why it drains without a request by a user: it could not start several attempts in a row.
+             *     `null` if a user drained it, or it does not drain.
+             */
+            drain_reason?: string | null;
+            /** Gpus */
             gpus: components["schemas"]["Gpu"][];
             /**
+             * Has Wrong Clock
              * @description Whether the clocks differ by more than five minutes: the wall times of its points are wrong,
              *     everything else is not affected.
              * @default false
              */
             has_wrong_clock: boolean;
+            /** Host */
             host: string;
+            /** Id */
             id: string;
-            /** Format: date-time */
+            /**
+             * Last Heartbeat At
+             * Format: date-time
+             */
             last_heartbeat_at: string;
+            /** Name */
             name: string;
+            /** Pool */
             pool: string;
-            /** Format: date-time */
+            /**
+             * Registered At
+             * Format: date-time
+             */
             registered_at: string;
             /**
+             * Secret Rotation
              * @description `null` unless a rotation is under way: `pending` from the request until the worker uses its
              *     new secret; `unsupported` if the worker's version takes no new secret with a heartbeat. Such a
              *     worker keeps its present secret until it was upgraded.
              */
             secret_rotation?: ("pending" | "unsupported") | null;
-            /** @description When it first used its present secret; `null` if that was never rotated. */
+            /**
+             * Secret Since
+             * @description When it first used its present secret; `null` if that was never rotated.
+             */
             secret_since?: string | null;
+            /** Slots */
             slots: components["schemas"]["SlotView"][];
             state: components["schemas"]["WorkerState"];
+            /** Version */
             version: string;
         };
     };
@@ -10635,7 +13437,6 @@ export interface operations {
             header?: {
                 Range?: string | null;
                 "If-Range"?: string | null;
-                "If-None-Match"?: string | null;
             };
             path: {
                 artifact_id: string;
@@ -10661,13 +13462,6 @@ export interface operations {
                 content: {
                     "application/octet-stream": string;
                 };
-            };
-            /** @description The caller has this content: its tag was in `If-None-Match`. */
-            304: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];

@@ -46,6 +46,45 @@ def test_a_long_attempt_between_short_ones_resets_the_count() -> None:
         history = decision.history
 
 
+@pytest.mark.parametrize(
+    "cause", sorted(INFRASTRUCTURE_CAUSES - {Cause.TRAINER_KILLED, Cause.NOT_STARTED})
+)
+def test_quick_losses_of_a_worker_are_never_poison(cause: Cause) -> None:
+    """Regression: three quick losses failed the job as if its trainer had died three times."""
+    history = FailureHistory()
+    for _ in range(10):
+        decision = decide(cause, SHORT, history, max_attempts=20)
+        assert decision.is_requeued
+        history = decision.history
+    assert history.quick_deaths == 0
+    assert history.infrastructure_failures == 10
+
+
+@pytest.mark.parametrize("between", [Cause.WORKER_LOST, Cause.LEASE_EXPIRED, Cause.NOT_STARTED])
+def test_an_attempt_without_a_death_of_its_trainer_does_not_interrupt_the_count(
+    between: Cause,
+) -> None:
+    history = FailureHistory()
+    for cause in (Cause.TRAINER_KILLED, between, Cause.TRAINER_KILLED, between):
+        decision = decide(cause, SHORT, history, max_attempts=20)
+        assert decision.is_requeued
+        history = decision.history
+    assert decide(Cause.TRAINER_KILLED, SHORT, history, max_attempts=20).cause is Cause.POISON
+
+
+def test_failed_starts_cost_no_infrastructure_failure_and_have_their_own_limit() -> None:
+    history, delays = FailureHistory(infrastructure_failures=3, counted_failures=1), []
+    for _ in range(3):
+        decision = decide(Cause.NOT_STARTED, SHORT, history, max_attempts=4)
+        assert decision.is_requeued
+        delays.append(decision.delay)
+        history = decision.history
+    assert delays == [0, 10, 20]
+    assert history == FailureHistory(infrastructure_failures=3, counted_failures=1, failed_starts=3)
+    last = decide(Cause.NOT_STARTED, SHORT, history, max_attempts=4)
+    assert (last.is_requeued, last.cause) == (False, Cause.NOT_STARTED)
+
+
 @pytest.mark.parametrize("cause", sorted(COUNTED_CAUSES))
 def test_a_counted_failure_is_retried_once_in_a_row(cause: Cause) -> None:
     first = decide(cause, LONG, FailureHistory(), max_attempts=20)
@@ -77,4 +116,4 @@ def test_no_sequence_of_failures_is_retried_without_end(
         if not decision.is_requeued:
             return
         history, requeued = decision.history, requeued + 1
-    assert requeued <= 2 * 20
+    assert requeued <= 3 * 20

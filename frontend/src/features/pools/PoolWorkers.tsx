@@ -4,6 +4,7 @@ import { actOnWorker, type WorkerVerb } from "@/api/pools";
 import type { Worker } from "@/api/types";
 import { formatAge, formatMoment, formatPlural } from "@/lib/format";
 import { type Column, DataTable } from "@/ui/DataTable";
+import { DrainReason } from "@/ui/DrainReason";
 import { FormDialog } from "@/ui/FormDialog";
 import { IconDots } from "@/ui/icons";
 import { ListFrame, type LoadedQuery } from "@/ui/ListFrame";
@@ -35,6 +36,9 @@ export function PoolWorkers({ query, workers }: PoolWorkersProps) {
   return (
     <Panel flush title="Workers" aside={<span>{formatPlural(workers.length, "worker")}</span>}>
       <ListFrame query={query}>
+        {workers.map((worker) => (
+          <DrainReason key={worker.id} worker={worker} />
+        ))}
         {workers.length === 0 ? (
           <p className={classes.note}>
             No worker belongs to the pool yet. Make an enrolment token below; the dialog shows the

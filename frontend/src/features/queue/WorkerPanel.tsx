@@ -1,6 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import type { Job, Worker } from "@/api/types";
 import { formatAge, formatBytes, formatMoment, shortenId } from "@/lib/format";
+import { DrainReason } from "@/ui/DrainReason";
 import { Panel } from "@/ui/Page";
 import { StateBadge } from "@/ui/StateBadge";
 import { WrongClock } from "@/ui/WrongClock";
@@ -28,6 +29,7 @@ export function WorkerPanel({ worker, jobs }: { worker: Worker; jobs: ReadonlyMa
         </span>
       }
     >
+      <DrainReason worker={worker} />
       <ol className={classes.slots}>
         {worker.slots.map((slot) => (
           <SlotTile

@@ -24,6 +24,12 @@ from palestra.contract.work_order import AttemptReport, Failure, WorkOrder
 from palestra.telemetry.spool import SpoolWriter
 from workers.ipc.attempt_directory import CONTROL_FD_VARIABLE, AttemptDirectory, write_atomically
 
+match os.environ.get("PALESTRA_TEST_TRAINER"):
+    case "missing_library":
+        import a_library_that_is_not_installed  # noqa: F401
+    case "broken_library":
+        ctypes.string_at(0)
+
 SLEEPER = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.pause()"
 ENDS = {
     "pause": (Outcome.PAUSED, Cause.USER),

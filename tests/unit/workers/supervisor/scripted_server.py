@@ -37,6 +37,7 @@ class ScriptedServer:
         self.heartbeats: list[dict[str, Any]] = []
         self.claims: list[dict[str, Any]] = []
         self.worker_order = "continue"
+        self.drain_reason: str | None = None
         self.secret = "worker-secret"
         self.broker_url = ""
         self.grant: Callable[[dict[str, Any]], Answer] = lambda _claim: make_problem(
@@ -160,7 +161,7 @@ class ScriptedServer:
 
     def _answer_heartbeat(self, heartbeat: dict[str, Any]) -> Answer:
         self.heartbeats.append(heartbeat)
-        return 200, {"order": self.worker_order}
+        return 200, {"order": self.worker_order, "drain_reason": self.drain_reason}
 
     def _claim(self, claim: dict[str, Any]) -> Answer:
         self.claims.append(claim)

@@ -3,6 +3,7 @@
 import json
 import signal
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,9 +15,12 @@ from palestra.contract.names import DISPATCH_TASK, new_id
 from palestra.contract.work_order import ClaimAnswer
 from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from workers.host.options import BusyError
+from workers.host.slots import HeldSlots
 from workers.host.state_lock import StateLock
+from workers.host.supervisor_start import SupervisorStart, SupervisorStartError, start_supervisor
 from workers.host.worker import make_app
-from workers.ipc.attempt_directory import attempts_under
+from workers.ipc.attempt_directory import AttemptDirectory, attempts_under
+from workers.ipc.credentials import Credentials
 
 pytestmark = pytest.mark.processes
 
@@ -191,6 +195,44 @@ def test_a_full_worker_claims_once_a_slot_is_free(bench: WorkerBench, server: Sc
     assert bench.get_counters() == {"started": 1}, "the second message waits for the slot"
     server.order = "cancel"
     wait_for(lambda: releases_at_claim == [1], "it claims once the slot is free")
+
+
+def test_a_worker_that_cannot_start_a_supervisor_gives_the_attempt_back(
+    bench: WorkerBench, server: ScriptedServer
+):
+    """Regression: it counted as a loss of the worker, of which a job survives a limited number."""
+    bench.start_broker()
+    grant_once(server)
+    bench.start_worker()
+    (bench.state / "attempts").write_text("not a directory")
+    bench.dispatch()
+    wait_for(lambda: server.releases, lambda: f"the attempt is given back\n{bench.log('worker')}")
+    report = server.releases[0]["report"]
+    assert (report["outcome"], report["cause"]) == ("failed", "not_started")
+    assert "Not a directory" in report["failure"]["message"]
+    assert bench.get_counters() == {"not_started": 1}
+
+
+def test_a_supervisor_that_crashes_at_its_start_is_reported_with_its_last_line(
+    tmp_path: Path, server: ScriptedServer
+):
+    """Regression: the reason was only in a file on the worker."""
+    directory = AttemptDirectory(tmp_path / "attempts" / new_id("att"))
+    directory.create(b"no work order")
+    credentials = Credentials(server=server.url, token="attempt-token", renew_seconds=1.0)
+    start = SupervisorStart(directory=directory, credentials=credentials, slots=HeldSlots((), ()))
+    with pytest.raises(SupervisorStartError, match=r"Its last line: .*\S"):
+        start_supervisor(start)
+
+
+def test_a_worker_logs_why_the_server_makes_it_drain(bench: WorkerBench, server: ScriptedServer):
+    bench.start_broker()
+    bench.start_worker()
+    server.worker_order, server.drain_reason = "drain", "3 attempts could not be started."
+    wait_for(
+        lambda: "worker.drains" in bench.log("worker"), lambda: f"the log\n{bench.log('worker')}"
+    )
+    assert "3 attempts could not be started." in bench.log("worker")
 
 
 def test_a_draining_worker_goes_on_reading_its_queue(bench: WorkerBench, server: ScriptedServer):

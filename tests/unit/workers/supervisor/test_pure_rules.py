@@ -119,13 +119,34 @@ def report(outcome: Outcome, cause: Cause) -> AttemptReport:
         ),
         ({"exit_status": 0, "report": None, "order": Order.CONTINUE}, "failed", "no_result"),
         ({"exit_status": None, "report": None, "order": Order.CANCEL}, "cancelled", "user"),
+        ({"exit_status": None, "order": Order.CONTINUE}, "failed", "not_started"),
+        *(
+            ({"order": Order.CONTINUE, "is_started": False, **ending}, "failed", "not_started")
+            for ending in (
+                {"exit_status": 1},
+                {"exit_status": -9},
+                {"exit_status": 1, "is_disk_full": True},
+                {"exit_status": -9, "was_killed_for_memory": True},
+            )
+        ),
+        ({"exit_status": -9, "order": Order.PAUSE, "is_started": False}, "paused", "user"),
+        (
+            {
+                "exit_status": -6,
+                "order": Order.CONTINUE,
+                "is_started": False,
+                "breach": Breach(Cause.STALLED, "s"),
+            },
+            "failed",
+            "stalled",
+        ),
     ],
 )
 def test_outcomes_follow_from_report_exit_and_orders(ending, outcome, cause):
     found = report_of(TrainerExit(**{"report": None, **ending}))
     assert (found.outcome, found.cause) == (outcome, cause)
     assert (found.failure is not None) == (
-        outcome == "failed" and (ending["report"] is None or "breach" in ending)
+        outcome == "failed" and (ending.get("report") is None or "breach" in ending)
     )
 
 

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from conftest import TOKEN
+from conftest import TOKEN, SupervisorBench
 from scripted_server import make_problem
 
 from palestra.telemetry.spool import read_spooled_seq
@@ -172,6 +172,33 @@ def test_an_exit_without_a_report_is_reported_with_the_last_output_line(start_su
     assert (report["outcome"], report["cause"]) == ("failed", "no_result")
     assert "exit status 3" in report["failure"]["message"]
     assert "about to leave" in report["failure"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "reason"),
+    [
+        ("missing_library", "No module named 'a_library_that_is_not_installed'"),
+        ("broken_library", "SIGSEGV while it imported its modules"),
+    ],
+)
+def test_a_trainer_that_ends_while_it_imports_its_modules_did_not_start(
+    start_supervisor, mode, reason
+):
+    """Regression: the job failed with `no_result`, or its trainer's death counted as poison."""
+    report = start_supervisor(mode).wait_for_end()
+    assert (report["outcome"], report["cause"]) == ("failed", "not_started")
+    assert report["failure"]["message"].startswith("The worker could not start the trainer: ")
+    assert reason in report["failure"]["message"]
+
+
+def test_a_supervisor_that_cannot_start_a_trainer_reports_it(tmp_path, server):
+    """Regression: it ended without a report, and the attempt counted as lost with its worker."""
+    supervised = SupervisorBench(tmp_path, server, "train")
+    supervised.directory.trainer_log.mkdir()
+    supervised.start()
+    report = supervised.wait_for_end()
+    assert (report["outcome"], report["cause"]) == ("failed", "not_started")
+    assert "IsADirectoryError" in report["failure"]["message"]
 
 
 def test_the_wall_time_ends_with_a_snapshot(start_supervisor, server):

@@ -1,6 +1,7 @@
 """A full disk of a worker ends an attempt with the cause `disk_full`, whichever write fails."""
 
 import errno
+import hashlib
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -8,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import make_work_order
+from conftest import SupervisorBench, make_work_order
 from safetensors.torch import save_file
+from scripted_server import ScriptedServer
 
 from palestra.contract.states import Cause, Order, Outcome
 from palestra.contract.work_order import SnapshotRef
@@ -156,3 +158,41 @@ def test_a_full_disk_while_inputs_are_stored_ends_as_disk_full(tmp_path: Path) -
     with pytest.raises(InputError) as caught:
         fetch_snapshot(FullDiskApi(), tmp_path / "inputs", snapshot, lambda: False)  # type: ignore[arg-type]
     assert caught.value.cause is Cause.DISK_FULL
+
+
+@pytest.mark.processes
+def test_a_full_disk_before_the_trainer_has_started_is_a_failed_start(
+    tmp_path: Path, server: ScriptedServer
+) -> None:
+    """Regression: the job failed with `disk_full`, although it had written nothing."""
+    with mount_small_disk(tmp_path / "disk", 4_096) as disk:
+        supervised = SupervisorBench(disk, server, "train:5")
+        fill(disk, leave=200_000)
+        supervised.start()
+        report = supervised.wait_for_end()
+    assert (report["outcome"], report["cause"]) == ("failed", "not_started")
+    assert "its disk is full" in report["failure"]["message"]
+
+
+@pytest.mark.processes
+def test_a_disk_without_room_for_the_snapshot_is_a_failed_start(
+    tmp_path: Path, server: ScriptedServer
+) -> None:
+    content = bytes(3_000_000)
+    file = {
+        "name": "w.bin",
+        "size": len(content),
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "artifact_id": "art_" + "7" * 26,
+    }
+    server.blobs[file["artifact_id"]] = content
+    at = {"env_step": 1, "update": 1, "episode": 0, "resume_exact": True}
+    snapshot = {"snapshot_id": "snp_" + "7" * 26, "files": [file], **at}
+    run = {"run_id": "run_" + "1" * 26, "seed": 1, "fence": 2, "snapshot": snapshot}
+    with mount_small_disk(tmp_path / "disk", 4_096) as disk:
+        supervised = SupervisorBench(disk, server, "train:5", runs=[run])
+        fill(disk, leave=2_000_000)
+        supervised.start()
+        report = supervised.wait_for_end()
+    assert (report["outcome"], report["cause"]) == ("failed", "not_started")
+    assert "no room for the snapshot" in report["failure"]["message"]
