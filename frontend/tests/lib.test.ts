@@ -114,6 +114,16 @@ describe("tree", () => {
   });
 });
 
+describe("values of a definition that look alike", () => {
+  it.each([
+    [null, "none"],
+    [1, "1"],
+    [true, "true"],
+  ])("%j and %j differ", (one, other) => {
+    expect(diff({ a: one }, { a: other }).map((line) => line.status)).toEqual(["changed"]);
+  });
+});
+
 describe("search", () => {
   it("leaves out values of a wrong type", () => {
     const search = { smooth: "2", start: "abc", q: "loss", hide: [1, "x", 3], archived: "true" };

@@ -1,7 +1,17 @@
 /** The submission form's logic: fields of the schema, YAML both ways, places of faults, seeds. */
 import { describe, expect, it } from "vitest";
 import { ApiError } from "@/api/client";
+import { type Change, listChanges } from "@/features/submit/changes";
 import { dropDraft, keepDraft, readDraft } from "@/features/submit/draft";
+import {
+  changeEnvironment,
+  type EnvironmentState,
+  listLeft,
+  listStaying,
+  putBack,
+  removeStaying,
+  replaceEnvironment,
+} from "@/features/submit/environment";
 import { describePlace, findFault, listFaults } from "@/features/submit/faults";
 import { nameMember, showFallback } from "@/features/submit/form";
 import { parseIntegers, parseNumber, parseTexts } from "@/features/submit/numbers";
@@ -224,6 +234,212 @@ describe("a clone", () => {
     const changed = { ...full, agent: { ...full.agent, max_grad_norm: null } };
     const pruned = pruneDefaults(root, findUnion(root, definition, changed), changed);
     expect(readMember(pruned, ["agent", "max_grad_norm"])).toBeNull();
+  });
+});
+
+describe("the changes of a clone", () => {
+  const original = {
+    kind: "rl",
+    schema_version: 2,
+    name: "Pole",
+    notes: "",
+    env: { id: "CartPole-v1", num_envs: 1, kwargs: {} },
+    agent: { name: "dqn", learning_rate: 0.01, gamma: 0.99, max_grad_norm: 10 },
+    loop: { env_steps: 500, updates: null },
+    hooks: [{ name: "nan_guard", updates: 100 }],
+  };
+  const pruned = pruneDefaults(root, findUnion(root, definition, original), original) as object;
+  const show = ({ place, before, now }: Change) => `${place}: ${before} → ${now}`;
+  const list = (changes: object, from: object = original) =>
+    listChanges(root, from, { ...pruned, ...changes }).map(show);
+
+  it("are none for defaults, written out or left out", () => {
+    expect(list({})).toEqual([]);
+    expect(list(original)).toEqual([]);
+    expect(list({ hooks: [{ name: "nan_guard" }], evaluation: { episodes: 10 } })).toEqual([]);
+    expect(list({ name: "Other", notes: "x", stop: { success_score: null } })).toEqual([]);
+  });
+
+  it("show a default that is typed over another value as typed", () => {
+    const agent = { name: "dqn", learning_rate: 0.0003 };
+    const slow = { ...original, agent: { ...original.agent, learning_rate: 0.5 } };
+    expect(list({ agent }, slow)).toEqual(["agent.learning_rate: 0.5 → 0.0003"]);
+    expect(list({ agent: { name: "dqn" } }, slow)).toEqual([
+      `agent.learning_rate: 0.5 → ${field("DqnParameters", "learning_rate")?.fallback}`,
+    ]);
+    expect(list({ loop: { env_steps: 20_000 } })).toEqual(["loop.env_steps: 500 → 20000"]);
+  });
+
+  it("compare values, not their text", () => {
+    const kwargs = (value: unknown) => ({ env: { ...original.env, kwargs: { mode: value } } });
+    const from = { ...original, ...kwargs(null) };
+    expect(list(kwargs(null), from)).toEqual([]);
+    expect(list(kwargs("none"), from)).toEqual(['env.kwargs.mode: null → "none"']);
+    expect(list(kwargs("1"), { ...original, ...kwargs(1) })).toEqual(['env.kwargs.mode: 1 → "1"']);
+  });
+
+  it("name hooks, whatever their place", () => {
+    const guard = { name: "nan_guard", updates: 100 };
+    const video = { name: "video" };
+    expect(list({ hooks: [guard, video] })).toEqual(["hooks: nan_guard → nan_guard, video"]);
+    expect(list({ hooks: [video, guard] })).toEqual(["hooks: nan_guard → video, nan_guard"]);
+    expect(
+      list({
+        hooks: [
+          { ...video, max_frames: 50 },
+          { ...guard, updates: 5 },
+        ],
+      }),
+    ).toEqual([
+      "hooks: nan_guard → video, nan_guard",
+      "hooks.video.max_frames: unset → 50",
+      "hooks.nan_guard.updates: 100 → 5",
+    ]);
+    expect(list({ hooks: [] })).toEqual(["hooks: nan_guard → none"]);
+  });
+
+  it("are those that are written, where the agent is another one", () => {
+    const changes = list({ agent: { name: "ppo", gamma: 0.9, clip_range: 0.3 } });
+    expect(changes).toContain("agent.name: dqn → ppo");
+    expect(changes).toContain("agent.gamma: 0.99 → 0.9");
+    expect(changes).toContain("agent.clip_range: unset → 0.3");
+    expect(changes.filter((one) => /epsilon|gae_lambda/.test(one))).toEqual([]);
+  });
+
+  it("show an object that is switched on, and one that is switched off", () => {
+    const agent = { ...original.agent, prioritized: {} };
+    const [on] = list({ agent });
+    expect(on).toMatch(/^agent.prioritized: none → alpha: /);
+    const [off] = list({ agent: original.agent }, { ...original, agent });
+    expect(off).toMatch(/^agent.prioritized: alpha: .* → none$/);
+  });
+});
+
+describe("what a preset says about its environment", () => {
+  const ORIGIN = `# Balances a pole.
+definition:
+  kind: rl
+  name: CartPole PPO
+  notes: Stops at 475.
+  env:
+    id: CartPole-v1
+    num_envs: 8
+    max_episode_steps: 500
+  agent:
+    name: ppo
+  loop:
+    env_steps: 10000
+  stop:
+    success_score: 475.0
+    success_evaluations: 2
+`;
+  const ID = ["definition", "env", "id"];
+  const state = (text = ORIGIN, ...typed: string[]): EnvironmentState => ({
+    origin: ORIGIN,
+    text,
+    typed: new Set(typed),
+  });
+  const move = (id: string, text = ORIGIN, ...typed: string[]) =>
+    changeEnvironment(state(text, ...typed), ID, id);
+  const read = (text: string) => readText(text).document?.definition;
+  const listPlaces = (members: readonly { path: readonly (string | number)[] }[]) =>
+    members.map(({ path }) => path.slice(1).join("."));
+
+  it("leaves with the environment, and everything else stays", () => {
+    const text = move("Pendulum-v1");
+    expect(read(text)).toEqual({
+      kind: "rl",
+      name: "Pendulum PPO",
+      env: { id: "Pendulum-v1", num_envs: 8 },
+      agent: { name: "ppo" },
+      loop: { env_steps: 10_000 },
+      stop: { success_evaluations: 2 },
+    });
+    expect(text).not.toContain("Balances a pole");
+    expect(listPlaces(listLeft(state(text)))).toEqual([
+      "notes",
+      "env.max_episode_steps",
+      "stop.success_score",
+    ]);
+    expect(listStaying(state(text))).toEqual([]);
+  });
+
+  it("comes back with the environment, also if its ID is typed letter by letter", () => {
+    let text = ORIGIN;
+    for (const id of ["CartPole-v", "CartPole", "", "P", "Pendulum-v1"]) text = move(id, text);
+    expect(read(text)).toMatchObject({ name: "Pendulum PPO", env: { id: "Pendulum-v1" } });
+    for (const id of ["", "CartPole-v1"]) text = move(id, text);
+    expect(read(text)).toEqual(read(ORIGIN));
+    expect(text).toContain("# Balances a pole.");
+    expect(listLeft(state(text))).toEqual([]);
+  });
+
+  it("stays where the user typed it, the same value or another", () => {
+    const score = "definition/stop/success_score";
+    expect(read(move("Pendulum-v1", ORIGIN, score))).toMatchObject({
+      stop: { success_score: 475 },
+    });
+    const other = ORIGIN.replace("475.0", "-200").replace("Stops at 475.", "Mine");
+    const text = move("Pendulum-v1", other);
+    expect(read(text)).toMatchObject({ notes: "Mine", stop: { success_score: -200 } });
+    expect(listPlaces(listLeft(state(text)))).toEqual(["env.max_episode_steps"]);
+    const named = ORIGIN.replace("CartPole PPO", "Swing up");
+    expect(read(move("Pendulum-v1", named))).toMatchObject({ name: "Swing up" });
+  });
+
+  it("can be put back, and is named while it is still there", () => {
+    const back = putBack(state(move("Pendulum-v1")));
+    expect(read(back)).toMatchObject({
+      env: { id: "Pendulum-v1", max_episode_steps: 500 },
+      stop: { success_score: 475 },
+    });
+    const paths = ["notes", "env/max_episode_steps", "stop/success_score"];
+    const typed = paths.map((path) => `definition/${path}`);
+    expect(listStaying(state(back, ...typed))).toEqual([]);
+    const written = ORIGIN.replace("id: CartPole-v1", "id: Pendulum-v1");
+    expect(listPlaces(listStaying(state(written)))).toHaveLength(3);
+    expect(read(removeStaying(state(written)))).not.toHaveProperty("stop.success_score");
+  });
+
+  it("is that of the input function in supervised training", () => {
+    const origin = `definition:
+  kind: supervised
+  name: Digits
+  notes: Reads digits.
+  train_input:
+    name: digits
+    params:
+      images: 4000
+  stop:
+    success_score: 0.9
+`;
+    const path = ["definition", "train_input", "name"];
+    const text = changeEnvironment({ origin, text: origin, typed: new Set() }, path, "letters");
+    expect(read(text)).toEqual({
+      kind: "supervised",
+      name: "Digits",
+      train_input: { name: "letters" },
+    });
+  });
+
+  it("is exchanged where a clone takes the environment of another experiment", () => {
+    const pole = { ...(read(ORIGIN) as object) };
+    const pendulum = {
+      kind: "rl",
+      name: "Swing",
+      notes: "Other notes",
+      env: { id: "Pendulum-v1", num_envs: 2 },
+      stop: { success_score: -200 },
+    };
+    expect(replaceEnvironment(pole, pendulum)).toEqual({
+      kind: "rl",
+      name: "Pendulum PPO",
+      env: { id: "Pendulum-v1", num_envs: 2 },
+      agent: { name: "ppo" },
+      loop: { env_steps: 10_000 },
+      stop: { success_score: -200, success_evaluations: 2 },
+    });
+    expect(replaceEnvironment(pendulum, pole)).not.toHaveProperty("notes");
   });
 });
 

@@ -71,6 +71,36 @@ async def test_a_draft_survives_a_reload_until_it_is_discarded(site: DashboardSi
     await expect(name).to_have_value("CartPole PPO")
 
 
+async def test_what_a_preset_says_of_its_environment_leaves_with_it(site: DashboardSite) -> None:
+    """Regression: the success score and the notes of CartPole stayed with another environment."""
+    page = await site.page("/p/submissions/new?preset=cartpole-ppo")
+    environment = page.get_by_role("combobox", name="Environment")
+    score = page.get_by_role("textbox", name="Success score")
+    notes = page.get_by_role("textbox", name="Notes")
+    text = page.get_by_role("textbox", name="Submission as YAML")
+    await expect(score).to_have_value("475")
+    await environment.fill("Acrobot-v1")
+    await expect(score).to_have_value("")
+    await expect(notes).to_have_value("")
+    await expect(page.get_by_role("textbox", name="Name", exact=True)).to_have_value("Acrobot PPO")
+    notice = page.get_by_role("status").filter(has_text="Left with CartPole-v1")
+    await expect(notice).to_contain_text("notes, stop.success_score 475")
+    await environment.fill("CartPole-v1")
+    await expect(score).to_have_value("475")
+    await expect(notice).to_have_count(0)
+    await score.fill("470")
+    await score.fill("475")
+    await environment.fill("Acrobot-v1")
+    await expect(notes).to_have_value("")
+    await expect(score).to_have_value("475")
+    await notice.get_by_role("button", name="Put back").click()
+    await expect(notes).to_have_value(re.compile("475"))
+    await expect(notice).to_have_count(0)
+    await text.fill((await text.input_value()).replace("Acrobot-v1", "Pendulum-v1"))
+    await expect(environment).to_have_value("Pendulum-v1")
+    await expect(notes).to_have_value(re.compile("475"))
+
+
 async def test_a_clone_shows_what_differs_and_seeds_are_added(site: DashboardSite) -> None:
     world = site.world
     document = make_definition(name="Original", loop={"env_steps": 1_777})
@@ -80,8 +110,18 @@ async def test_a_clone_shows_what_differs_and_seeds_are_added(site: DashboardSit
     await expect(page.get_by_role("textbox", name="Seeds")).to_have_value("0, 4")
     await expect(page.get_by_text("Nothing differs yet")).to_be_visible()
     await expect(page.get_by_text("exists already, with seeds 0, 4")).to_be_visible()
+    rate = page.get_by_role("textbox", name="Learning rate")
+    default = await rate.get_attribute("placeholder")
+    assert default
+    await rate.fill(default)
+    await expect(page.get_by_text("Nothing differs yet")).to_be_visible()
+    await page.get_by_role("button", name="Add a hook").click()
+    await page.get_by_role("menuitem", name="Video").click()
+    changes = page.get_by_test_id("changes")
+    await expect(changes).to_have_text("hooksnan_guard nan_guard, video")
+    await page.get_by_role("button", name="Remove video").click()
     await page.get_by_role("textbox", name="Gamma").fill("0.9")
-    await expect(page.get_by_test_id("changes")).to_have_text("agent.gamma0.99 0.9")
+    await expect(changes).to_have_text("agent.gamma0.99 0.9")
     await page.get_by_role("button", name="Submit 2 runs").click()
     await expect(page.get_by_role("heading", name="Original")).to_be_visible()
     assert original.id not in page.url

@@ -78,16 +78,14 @@ export function lines(document: Json, pointer = "", depth = 0): Line[] {
 export function diff(document: Json, other: Json): DiffLine[] {
   const mine = lines(document);
   const theirs = lines(other);
-  const otherText = new Map(theirs.map((line) => [line.pointer, line.text]));
+  const others = new Map(theirs.map((line) => [line.pointer, line]));
   const known = new Set(mine.map((line) => line.pointer));
   const result: DiffLine[] = mine.map((line) => {
-    if (!otherText.has(line.pointer)) return { ...line, status: "added", other: null };
-    const text = otherText.get(line.pointer) ?? null;
-    return {
-      ...line,
-      status: text === line.text ? "same" : "changed",
-      other: text === line.text ? null : text,
-    };
+    const found = others.get(line.pointer);
+    if (found === undefined) return { ...line, status: "added", other: null };
+    // The text `none` and the number 1 look like `null` and the text `1`.
+    const isSame = found.text === line.text && found.kind === line.kind;
+    return { ...line, status: isSame ? "same" : "changed", other: isSame ? null : found.text };
   });
   let anchor = -1;
   for (const line of theirs) {

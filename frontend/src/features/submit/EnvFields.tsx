@@ -2,6 +2,7 @@ import { Autocomplete } from "@mantine/core";
 import { useMemo } from "react";
 import type { Catalogue } from "@/api/types";
 import { formatCount } from "@/lib/format";
+import { EnvironmentNotice } from "./EnvironmentNotice";
 import { Fields } from "./Fields";
 import { findFault } from "./faults";
 import { useForm, useMember } from "./form";
@@ -41,6 +42,7 @@ export function EnvFields({ schema }: { schema: Schema }) {
         primary={["num_envs", "max_episode_steps", "vectorization"]}
         without={["id"]}
       />
+      <EnvironmentNotice />
     </>
   );
 }

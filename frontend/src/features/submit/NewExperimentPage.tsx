@@ -10,15 +10,16 @@ import { Failure } from "@/ui/Failure";
 import { Page, Panel } from "@/ui/Page";
 import { showUndo } from "@/ui/undoNotification";
 import { ChangesPanel } from "./ChangesPanel";
+import { listChanges } from "./changes";
+import { listLeft, listStaying, putBack, readEnvironment, removeStaying } from "./environment";
 import { findFault } from "./faults";
-import { FormContext, useForm, useMember } from "./form";
+import { FormContext, type FormerEnvironment, useForm, useMember } from "./form";
 import { PresetSelect } from "./PresetSelect";
 import { StartPanel } from "./StartPanel";
 import classes from "./Submit.module.css";
-import { findUnion, pruneDefaults } from "./schema";
 import { Sections } from "./sections";
-import { readMember, wrapDefinition } from "./text";
-import { useDraft } from "./useDraft";
+import { readMember, readText, wrapDefinition } from "./text";
+import { type DraftState, useDraft } from "./useDraft";
 import { type Origin, useOrigin } from "./useOrigin";
 import { useSubmission } from "./useSubmission";
 import { YamlPanel } from "./YamlPanel";
@@ -69,6 +70,7 @@ function Editor({ project, origin }: { project: string; origin: Origin }) {
   const { document, change } = draft;
   const { faults } = submission;
   const isFrozen = draft.reading.document === null;
+  const environment = useFormerEnvironment(draft);
   const form = useMemo(
     () => ({
       root: origin.schema,
@@ -77,20 +79,21 @@ function Editor({ project, origin }: { project: string; origin: Origin }) {
       isFrozen,
       catalogue: catalogue ?? null,
       change,
+      environment,
     }),
-    [origin.schema, document, faults, isFrozen, catalogue, change],
+    [origin.schema, document, faults, isFrozen, catalogue, change, environment],
   );
   const restart = (text: string, name: string | null) => {
     draft.restart(text);
     setPreset(name);
   };
   const choose = (next: Origin["presets"][number]) => {
-    const before = { text: draft.text, preset };
+    const before = { ...draft, preset };
     const wasChanged = draft.isChanged;
     restart(next.document, next.name);
     if (wasChanged)
       showUndo("Your changes were replaced by the preset", () => {
-        draft.write(before.text);
+        draft.restart(before.origin, before);
         setPreset(before.preset);
       });
   };
@@ -100,6 +103,11 @@ function Editor({ project, origin }: { project: string; origin: Origin }) {
     else submission.send();
   };
   const { original } = origin;
+  const changes = useMemo(
+    () =>
+      original === null ? [] : listChanges(origin.schema, original.definition, document.definition),
+    [original, origin.schema, document],
+  );
   return (
     <FormContext.Provider value={form}>
       {draft.isRestored && <Restored onDiscard={() => restart(origin.text, origin.preset)} />}
@@ -124,13 +132,7 @@ function Editor({ project, origin }: { project: string; origin: Origin }) {
             onSubmit={send}
           />
           {original !== null && (
-            <ChangesPanel
-              project={project}
-              experiment={original}
-              whole={original.definition}
-              before={prune(origin, original.definition)}
-              now={prune(origin, document.definition)}
-            />
+            <ChangesPanel project={project} experiment={original} changes={changes} />
           )}
           <YamlPanel
             text={draft.text}
@@ -143,9 +145,20 @@ function Editor({ project, origin }: { project: string; origin: Origin }) {
   );
 }
 
-function prune({ schema }: Origin, definition: unknown): unknown {
-  const union = findUnion(schema, schema.properties?.definition ?? {}, definition);
-  return pruneDefaults(schema, union, definition);
+/** What belongs to the environment with which the form began, where it has another one. */
+function useFormerEnvironment({ origin, text, typed, write }: DraftState): FormerEnvironment {
+  const state = useMemo(() => ({ origin, text, typed }), [origin, text, typed]);
+  return useMemo(() => {
+    const left = listLeft(state);
+    const paths = left.map((member) => member.path);
+    return {
+      name: readEnvironment(readText(origin).document) ?? "",
+      left,
+      staying: listStaying(state),
+      putBack: () => write(putBack(state), paths),
+      removeStaying: () => write(removeStaying(state)),
+    };
+  }, [origin, state, write]);
 }
 
 function countSeeds(document: unknown): number {

@@ -4,6 +4,8 @@ export interface Draft {
   text: string;
   /** The text with which the form began: a draft that equals it has no changes. */
   origin: string;
+  /** Members that were changed in the form, as `joinPath` names them. */
+  typed?: readonly string[];
 }
 
 const key = (project: string, source: string) => `palestra.draft ${project} ${source}`;

@@ -1,6 +1,7 @@
 /** What the fields of the form share. */
 import { createContext, useContext } from "react";
 import type { Catalogue } from "@/api/types";
+import type { BoundMember } from "./environment";
 import type { Fault } from "./faults";
 import type { Schema } from "./schema";
 import { type Path, readMember } from "./text";
@@ -14,6 +15,19 @@ export interface Form {
   /** What the workers of the chosen pool offer; `null` if none has registered. */
   catalogue: Catalogue["catalogue"] | null;
   change(path: Path, value: unknown): void;
+  environment: FormerEnvironment;
+}
+
+/** What the form has to do with the environment with which it began. */
+export interface FormerEnvironment {
+  /** The ID of that environment. */
+  name: string;
+  /** Members that left with it. */
+  left: readonly BoundMember[];
+  /** Members that are still in the form though it has another environment. */
+  staying: readonly BoundMember[];
+  putBack(): void;
+  removeStaying(): void;
 }
 
 export const FormContext = createContext<Form | null>(null);

@@ -175,7 +175,8 @@ export function pruneDefaults(root: Schema, schema: Schema, value: unknown): unk
     const own = properties[name];
     if (own === undefined) return [[name, member]];
     const resolved = resolve(root, own);
-    const isDefault = isEqual(member, readDefault(root, resolved)) || isEqual(member, {});
+    const fallback = readDefault(root, resolved);
+    const isDefault = isEqual(member, fallback) || (fallback !== null && isEqual(member, {}));
     if (!required.includes(name) && isDefault) {
       // The tag of a union stays, since the variant is chosen by it.
       return resolved.const === undefined ? [] : [[name, member]];
@@ -183,6 +184,36 @@ export function pruneDefaults(root: Schema, schema: Schema, value: unknown): unk
     return [[name, pruneDefaults(root, findUnion(root, resolved, member), member)]];
   });
   return Object.fromEntries(kept);
+}
+
+/** Returns a value with the defaults of the members that it leaves out. */
+export function fillDefaults(root: Schema, schema: Schema, value: unknown): unknown {
+  if (Array.isArray(value)) {
+    const items = resolve(root, schema).items ?? {};
+    return value.map((item) => fillDefaults(root, findUnion(root, items, item), item));
+  }
+  if (typeof value !== "object" || value === null) return value;
+  const object = chooseVariant(root, schema, value) ?? resolve(root, schema);
+  const missing = Object.entries(object.properties ?? {}).flatMap(
+    ([name, own]): [string, unknown][] => {
+      const fallback = readFilling(root, resolve(root, own));
+      return name in value || fallback === undefined ? [] : [[name, fallback]];
+    },
+  );
+  const members = Object.entries({ ...value, ...Object.fromEntries(missing) });
+  return Object.fromEntries(
+    members.map(([name, member]) => {
+      const own = resolve(root, object.properties?.[name] ?? {});
+      return [name, fillDefaults(root, findUnion(root, own, member), member)];
+    }),
+  );
+}
+
+/** The value that a member has where it is left out; objects and lists are empty by default. */
+function readFilling(root: Schema, schema: Schema): unknown {
+  const fallback = schema.const ?? readDefault(root, schema);
+  if (fallback !== undefined) return fallback;
+  return schema.type === "object" ? {} : schema.type === "array" ? [] : undefined;
 }
 
 /** The part of a union that a value is of: a nested union, or the object beside `null`. */

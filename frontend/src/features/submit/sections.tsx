@@ -2,6 +2,7 @@ import type { ReactNode } from "react";
 import { Panel } from "@/ui/Page";
 import { AgentFields } from "./AgentFields";
 import { EnvFields } from "./EnvFields";
+import { EnvironmentNotice } from "./EnvironmentNotice";
 import { Fields } from "./Fields";
 import { useForm } from "./form";
 import { QueueFields } from "./QueueFields";
@@ -129,6 +130,7 @@ function PartFields({ part, schema }: { part: Part; schema: Schema | undefined }
     <fieldset className={classes.nested}>
       <legend>{HEADS[part.name]}</legend>
       {fields}
+      {part.name === "train_input" && <EnvironmentNotice />}
     </fieldset>
   );
 }

@@ -5,6 +5,7 @@ import { jobQuery } from "@/api/queueQueries";
 import { presetsQuery, readOptions } from "@/api/submissions";
 import type { ExperimentDetail, Job, Preset, Run } from "@/api/types";
 import { findQueryError } from "@/lib/outage";
+import { replaceEnvironment } from "./environment";
 import { schemaQuery } from "./queries";
 import { findUnion, pruneDefaults, type Schema } from "./schema";
 import { type NewExperimentSearch, readSeeds } from "./search";
@@ -99,10 +100,10 @@ export function useOrigin(project: string, search: NewExperimentSearch): Loading
 
 type Defined = Pick<ExperimentDetail, "definition">;
 
-/** Returns an experiment with the environment of another one. */
+/** Returns an experiment with the environment of another one, and what that says about it. */
 export function takeEnvironment(experiment: Defined, other: Defined): Defined {
-  const env = Object.entries(other.definition).find(([name]) => name === "env")?.[1];
-  return { definition: { ...experiment.definition, env } as ExperimentDetail["definition"] };
+  const definition = replaceEnvironment(experiment.definition, other.definition);
+  return { definition: definition as ExperimentDetail["definition"] };
 }
 
 /** Writes the submission of an experiment: its definition without defaults, and its options. */
