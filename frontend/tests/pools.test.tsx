@@ -262,7 +262,7 @@ describe("a pool", () => {
     ];
     open("/admin/pools/gpu");
     const shown = await screen.findByRole("status");
-    expect(shown).toHaveTextContent("a drains: it takes no further jobs");
+    expect(shown).toHaveTextContent("The worker a takes no further jobs");
     expect(shown).toHaveTextContent(reason);
   });
 

@@ -8,7 +8,7 @@ interface DrainReasonProps {
 export function DrainReason({ worker: { name, drain_reason } }: DrainReasonProps) {
   if (!drain_reason) return null;
   return (
-    <Banner tone="warn" title={`${name} drains: it takes no further jobs`} message={drain_reason}>
+    <Banner tone="warn" title={`The worker ${name} takes no further jobs`} message={drain_reason}>
       <p>Mend the worker, then restart it or end its draining.</p>
     </Banner>
   );

@@ -34,44 +34,46 @@ export function PoolWorkers({ query, workers }: PoolWorkersProps) {
     [act.mutate],
   );
   return (
-    <Panel flush title="Workers" aside={<span>{formatPlural(workers.length, "worker")}</span>}>
-      <ListFrame query={query}>
-        {workers.map((worker) => (
-          <DrainReason key={worker.id} worker={worker} />
-        ))}
-        {workers.length === 0 ? (
-          <p className={classes.note}>
-            No worker belongs to the pool yet. Make an enrolment token below; the dialog shows the
-            command that starts a worker.
+    <>
+      {workers.map((worker) => (
+        <DrainReason key={worker.id} worker={worker} />
+      ))}
+      <Panel flush title="Workers" aside={<span>{formatPlural(workers.length, "worker")}</span>}>
+        <ListFrame query={query}>
+          {workers.length === 0 ? (
+            <p className={classes.note}>
+              No worker belongs to the pool yet. Make an enrolment token below; the dialog shows the
+              command that starts a worker.
+            </p>
+          ) : (
+            <DataTable
+              label="Workers of the pool"
+              rows={workers}
+              columns={columns}
+              rowId={(worker) => worker.id}
+            />
+          )}
+        </ListFrame>
+        <FormDialog
+          opened={forgetting !== null}
+          title={`Forget ${forgetting?.name}?`}
+          submit="Forget"
+          destructive
+          isPending={act.isPending}
+          onSubmit={() => {
+            if (forgetting !== null) act.mutate({ worker: forgetting, verb: "forget" });
+            setForgetting(null);
+          }}
+          onClose={() => setForgetting(null)}
+        >
+          <p>
+            The worker's secret ends at once, so it can speak to the server no more: its jobs are
+            lost to other workers. Its name is free for a machine that enrols anew. Do this when a
+            state directory was lost, or a secret leaked.
           </p>
-        ) : (
-          <DataTable
-            label="Workers of the pool"
-            rows={workers}
-            columns={columns}
-            rowId={(worker) => worker.id}
-          />
-        )}
-      </ListFrame>
-      <FormDialog
-        opened={forgetting !== null}
-        title={`Forget ${forgetting?.name}?`}
-        submit="Forget"
-        destructive
-        isPending={act.isPending}
-        onSubmit={() => {
-          if (forgetting !== null) act.mutate({ worker: forgetting, verb: "forget" });
-          setForgetting(null);
-        }}
-        onClose={() => setForgetting(null)}
-      >
-        <p>
-          The worker's secret ends at once, so it can speak to the server no more: its jobs are lost
-          to other workers. Its name is free for a machine that enrols anew. Do this when a state
-          directory was lost, or a secret leaked.
-        </p>
-      </FormDialog>
-    </Panel>
+        </FormDialog>
+      </Panel>
+    </>
   );
 }
 

@@ -29,7 +29,11 @@ export function WorkerPanel({ worker, jobs }: { worker: Worker; jobs: ReadonlyMa
         </span>
       }
     >
-      <DrainReason worker={worker} />
+      {worker.drain_reason && (
+        <div className={classes.reason}>
+          <DrainReason worker={worker} />
+        </div>
+      )}
       <ol className={classes.slots}>
         {worker.slots.map((slot) => (
           <SlotTile
