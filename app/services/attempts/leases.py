@@ -7,12 +7,11 @@ from app.db.models.jobs import AttemptRow
 from app.db.repositories import attempts as rows
 from app.db.repositories import jobs as job_rows
 from app.domain.errors import ConflictError, NotFoundError
-from app.services.attempts import endings
+from app.services.attempts import endings, failed_starts
 from app.services.jobs import job_state
 from app.services.jobs.job_state import TransitionDetails
 from app.services.views.jobs import build_attempt_views
 from app.services.views.runs import build_backlog_view
-from app.services.workers import failed_starts
 from app.settings import Settings
 from palestra.contract.resources import AttemptView
 from palestra.contract.states import AttemptState, JobState, Order

@@ -13,7 +13,8 @@ from app.domain.secrets import derive_secret, hash_secret
 from app.services.access.own_worker import confirm_own
 from app.services.attempts import endings
 from app.services.attempts.claimed_slots import list_slots
-from app.services.workers.workers import append_worker_event, find_own
+from app.services.attempts.worker_events import append_worker_event
+from app.services.workers.workers import find_own
 from app.settings import Settings
 from palestra.contract.registration import WorkerHeartbeat, WorkerHeartbeatAnswer
 from palestra.contract.states import AttemptState, Cause

@@ -18,9 +18,9 @@ from app.services.access import rights
 from app.services.access.audit_actor import describe_actor
 from app.services.access.own_worker import confirm_own
 from app.services.attempts import endings
+from app.services.attempts.worker_events import append_worker_event
 from app.services.audit import audit_log
-from app.services.events import event_log
-from app.services.views.workers import EVERYBODY, SlotReader, build_worker_views
+from app.services.views.workers import SlotReader, build_worker_views
 from app.services.workers.broker_users import BrokerUsers
 from app.settings import Settings
 from palestra.contract.answers import CONTRACT_VERSION
@@ -310,15 +310,6 @@ def _record(
         actor=describe_actor(principal),
         data=data,
     )
-
-
-async def append_worker_event(session: Session, worker: WorkerRow) -> None:
-    """Appends the event of a changed worker; all who see its pool receive it.
-
-    The event holds only data that all of these users may see: whether each slot is busy.
-    """
-    (view,) = await build_worker_views(session, [worker], EVERYBODY)
-    event_log.record(session, "worker", view, project_id=None)
 
 
 async def list_workers(session: Session, principal: Principal) -> Page[WorkerView]:

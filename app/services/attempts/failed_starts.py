@@ -5,8 +5,8 @@ from app.db.repositories import workers as rows
 from app.domain import attempt_end
 from app.domain.retry import FAILED_STARTS
 from app.services.attempts import endings
+from app.services.attempts.worker_events import append_worker_event
 from app.services.audit import audit_log
-from app.services.workers.workers import append_worker_event, find_own
 from palestra.contract.states import Cause
 from palestra.contract.work_order import AttemptReport
 
@@ -26,8 +26,8 @@ async def record_end(session: Session, worker_id: str, report: AttemptReport) ->
         return
     if await rows.count_failed_start(session, worker_id) < FAILED_STARTS:
         return
-    worker = await find_own(session, worker_id)
-    if worker.draining:
+    worker = await rows.find(session, worker_id)
+    if worker is None or worker.draining:
         return
     message = (
         attempt_end.describe_cause(report.cause)
