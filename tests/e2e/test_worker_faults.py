@@ -1,7 +1,11 @@
 """Kills trainer, worker and supervisor with SIGKILL.
 
-Every run ends, and its curve has no gap and no duplicate.
+Every run ends, and its curve has no gap and no duplicate. A worker that cannot start trainers fails
+no run.
 """
+
+from collections.abc import Callable
+from typing import Any
 
 import psutil
 import pytest
@@ -9,6 +13,7 @@ import pytest
 from tests.e2e.run_history import (
     count_points_per_episode,
     find_trainer,
+    make_cartpole_definition,
     make_slow_definition,
     read_spooled_records,
     release_brake,
@@ -98,3 +103,33 @@ def test_a_trainer_ends_with_its_killed_supervisor_and_the_run_is_resumed(stack:
     release_brake(stack)
     done = wait_for_success(stack, run["id"])
     assert len(done["attempts"]) == 2
+
+
+def test_a_worker_with_a_broken_library_drains_and_its_jobs_train_once_it_is_mended(
+    stack: Stack,
+) -> None:
+    """Regression: each job that the worker claimed failed with `no_result`."""
+    broken = stack.directory / "site" / "torch.py"
+    broken.write_text("raise ImportError('libcudart.so.12: cannot open shared object file')\n")
+    try:
+        runs = stack.submit(make_cartpole_definition(300), seeds=[0, 1, 2])
+        worker = wait_for(_find_draining_worker(stack), "the worker drains")
+    finally:
+        broken.unlink()
+    assert "libcudart.so.12" in worker["drain_reason"]
+    assert "libcudart.so.12" in stack.run_palestra("workers")
+    for run in runs:
+        queued = stack.get(f"runs/{run['id']}")
+        assert queued["state"] == "queued"
+        assert {attempt["cause"] for attempt in queued["attempts"]} <= {"not_started"}
+    stack.post(f"workers/{worker['id']}:undrain")
+    for run in runs:
+        wait_for_success(stack, run["id"])
+
+
+def _find_draining_worker(stack: Stack) -> Callable[[], dict[str, Any] | None]:
+    def ask() -> dict[str, Any] | None:
+        workers = stack.get("workers")["items"]
+        return next((worker for worker in workers if worker["state"] == "draining"), None)
+
+    return ask
