@@ -163,6 +163,8 @@ export interface paths {
         /**
          * Download Artifact
          * @description Sends an artifact's content as an attachment, whole or one byte range of it.
+         *
+         *     304 answers a request whose `If-None-Match` has its `ETag`.
          */
         get: operations["download_artifact"];
         put?: never;
@@ -2136,7 +2138,7 @@ export interface paths {
         };
         /**
          * Read Log
-         * @description Returns lines of a run's log.
+         * @description Returns lines of a run's log; the last page has the lines that are not complete, too.
          */
         get: operations["read_log"];
         put?: never;
@@ -2998,26 +3000,22 @@ export interface components {
          */
         A2cParameters: {
             /**
-             * Activation
              * @description Non-linearity between layers.
              * @default tanh
              * @enum {string}
              */
             activation: "relu" | "tanh";
             /**
-             * Entropy Coefficient
              * @description Weight of the entropy bonus.
              * @default 0.01
              */
             entropy_coefficient: number;
             /**
-             * Epsilon Inside
              * @description Add epsilon under the root and begin with a mean of 1, as TensorFlow does.
              * @default false
              */
             epsilon_inside: boolean;
             /**
-             * Gae Lambda
              * @description Trace decay of generalised advantage estimation.
              *
              *     1 takes all rewards up to the end of the rollout.
@@ -3025,13 +3023,11 @@ export interface components {
              */
             gae_lambda: number;
             /**
-             * Gamma
              * @description Discount factor per env_step.
              * @default 0.99
              */
             gamma: number;
             /**
-             * Hidden Sizes
              * @description Units of each hidden layer of the policy and of the value network.
              * @default [
              *       64,
@@ -3040,13 +3036,11 @@ export interface components {
              */
             hidden_sizes: number[];
             /**
-             * Learning Rate
              * @description RMSprop step size.
              * @default 0.0007
              */
             learning_rate: number;
             /**
-             * Max Grad Norm
              * @description Global gradient norm to clip to; `null` does not clip.
              * @default 0.5
              */
@@ -3057,38 +3051,32 @@ export interface components {
              */
             name: "a2c";
             /**
-             * Normalize Advantages
              * @description Shift and scale the advantages of each rollout to mean 0 and standard deviation 1.
              * @default false
              */
             normalize_advantages: boolean;
             /**
-             * Normalize Observations
              * @description Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running
              *     statistics; needs a box of floats.
              * @default false
              */
             normalize_observations: boolean;
             /**
-             * Normalize Rewards
              * @description Divide rewards by the running standard deviation of the discounted return.
              * @default false
              */
             normalize_rewards: boolean;
             /**
-             * Rmsprop Decay
              * @description Decay of the mean of squared gradients.
              * @default 0.99
              */
             rmsprop_decay: number;
             /**
-             * Rmsprop Epsilon
              * @description Added to the root of the mean of squared gradients.
              * @default 0.00001
              */
             rmsprop_epsilon: number;
             /**
-             * Rollout Steps
              * @description Vector steps collected per iteration.
              *
              *     Times `env.num_envs` gives the env_steps of a rollout.
@@ -3096,7 +3084,6 @@ export interface components {
              */
             rollout_steps: number;
             /**
-             * Value Coefficient
              * @description Weight of the value loss, which is the mean squared error of V.
              * @default 0.5
              */
@@ -3113,26 +3100,22 @@ export interface components {
          */
         A3cParameters: {
             /**
-             * Activation
              * @description Non-linearity between layers.
              * @default tanh
              * @enum {string}
              */
             activation: "relu" | "tanh";
             /**
-             * Entropy Coefficient
              * @description Weight of the entropy bonus.
              * @default 0.01
              */
             entropy_coefficient: number;
             /**
-             * Gamma
              * @description Discount factor per env_step.
              * @default 0.99
              */
             gamma: number;
             /**
-             * Hidden Sizes
              * @description Units of each hidden layer of the policy and of the value network.
              * @default [
              *       64,
@@ -3141,13 +3124,11 @@ export interface components {
              */
             hidden_sizes: number[];
             /**
-             * Learning Rate
              * @description RMSprop step size.
              * @default 0.0007
              */
             learning_rate: number;
             /**
-             * Max Grad Norm
              * @description Global gradient norm to clip to; `null` does not clip.
              * @default 40
              */
@@ -3158,7 +3139,6 @@ export interface components {
              */
             name: "a3c";
             /**
-             * Processes
              * @description Actor-learner processes, each on a CPU of its own where there are enough.
              *
              *     A resume is exact with 1, statistical with more.
@@ -3166,25 +3146,21 @@ export interface components {
              */
             processes: number;
             /**
-             * Rmsprop Decay
              * @description Decay of the mean of squared gradients.
              * @default 0.99
              */
             rmsprop_decay: number;
             /**
-             * Rmsprop Epsilon
              * @description Added to the mean of squared gradients, under the root.
              * @default 0.1
              */
             rmsprop_epsilon: number;
             /**
-             * Rollout Steps
              * @description Maximum env_steps of a process between two of its updates; the end of an episode ends them.
              * @default 5
              */
             rollout_steps: number;
             /**
-             * Value Coefficient
              * @description Weight of the value loss, which is the squared error of V.
              *
              *     The default is the 0.5 of PFRL, whose A3C halves that error.
@@ -3197,15 +3173,9 @@ export interface components {
          * @description A change of one's own account; members that are left out stay.
          */
         AccountChange: {
-            /**
-             * Display Name
-             * @description `null` removes it: the login name is shown.
-             */
+            /** @description `null` removes it: the login name is shown. */
             display_name?: string | null;
-            /**
-             * Email
-             * @description `null` removes it.
-             */
+            /** @description `null` removes it. */
             email?: string | null;
         };
         /**
@@ -3213,41 +3183,20 @@ export interface components {
          * @description The caller's own account.
          */
         AccountView: {
-            /**
-             * Created At
-             * Format: date-time
-             */
+            /** Format: date-time */
             created_at: string;
-            /**
-             * Current Password Needed
-             * @description Whether this caller must confirm a new password with the current one.
-             */
+            /** @description Whether this caller must confirm a new password with the current one. */
             current_password_needed: boolean;
-            /**
-             * Display Name
-             * @description Shown instead of the login name, if not empty.
-             */
+            /** @description Shown instead of the login name, if not empty. */
             display_name: string;
-            /** Email */
             email: string | null;
-            /**
-             * Has Password
-             * @description Without a password, the user logs in by one-time links only.
-             */
+            /** @description Without a password, the user logs in by one-time links only. */
             has_password: boolean;
-            /** Id */
             id: string;
-            /**
-             * Is Admin
-             * @description Whether the user is an administrator of the server.
-             */
+            /** @description Whether the user is an administrator of the server. */
             is_admin: boolean;
-            /**
-             * Name
-             * @description Login name.
-             */
+            /** @description Login name. */
             name: string;
-            /** Projects */
             projects: components["schemas"]["UserProjectView"][];
         };
         /**
@@ -3255,7 +3204,6 @@ export interface components {
          * @description A worker's request to adopt an attempt whose supervisor died while it uploaded results.
          */
         Adoption: {
-            /** Worker Id */
             worker_id: string;
         };
         /**
@@ -3264,16 +3212,12 @@ export interface components {
          */
         AdoptionAnswer: {
             /**
-             * Further Slots
              * @description The other slots of the attempt. Workers of version 1 are not sent them.
              * @default []
              */
             further_slots: number[];
-            /** Renew Seconds */
             renew_seconds: number;
-            /** Slot */
             slot: number;
-            /** Token */
             token: string;
         };
         /**
@@ -3281,14 +3225,11 @@ export interface components {
          * @description An agent that a worker can train.
          */
         AgentDescription: {
-            /** Action Spaces */
             action_spaces: ("discrete" | "box" | "multi_discrete" | "multi_binary")[];
             /** @description The distribution that registered it; `null` for built-in parts. */
             code?: components["schemas"]["EntrypointCode"] | null;
-            /** Name */
             name: string;
             /**
-             * Parameters Schema
              * @description JSON Schema of the parameters.
              *
              *     Empty if all parameters are accepted, and for built-in agents, whose schema is part of the
@@ -3303,25 +3244,14 @@ export interface components {
          * @description The declaration of a file that a worker sends before it uploads the content.
          */
         ArtifactDeclaration: {
-            /**
-             * Env Step
-             * @description Position in the training that it belongs to; needed for videos.
-             */
+            /** @description Position in the training that it belongs to; needed for videos. */
             env_step?: number | null;
-            /**
-             * Kind
-             * @enum {string}
-             */
+            /** @enum {string} */
             kind: "snapshot" | "export" | "video" | "log" | "other";
-            /** Name */
             name: string;
-            /** Run Id */
             run_id: string;
-            /** Sha256 */
             sha256: string;
-            /** Size */
             size: number;
-            /** Snapshot Id */
             snapshot_id?: string | null;
         };
         /**
@@ -3329,39 +3259,20 @@ export interface components {
          * @description A stored file.
          */
         ArtifactView: {
-            /** Attempt Id */
             attempt_id: string;
-            /**
-             * Created At
-             * Format: date-time
-             */
+            /** Format: date-time */
             created_at: string;
-            /**
-             * Env Step
-             * @description Position in the training that it belongs to, for example of a video.
-             */
+            /** @description Position in the training that it belongs to, for example of a video. */
             env_step?: number | null;
-            /** Id */
             id: string;
-            /**
-             * Kind
-             * @enum {string}
-             */
+            /** @enum {string} */
             kind: "snapshot" | "export" | "video" | "log" | "other";
-            /** Name */
             name: string;
-            /** Run Id */
             run_id: string;
-            /** Sha256 */
             sha256: string;
-            /** Size */
             size: number;
-            /** Snapshot Id */
             snapshot_id: string | null;
-            /**
-             * Stored
-             * @description False until its content arrived and matched size and hash.
-             */
+            /** @description False until its content arrived and matched size and hash. */
             stored: boolean;
         };
         /**
@@ -3378,13 +3289,11 @@ export interface components {
          */
         AtariPreprocessing: {
             /**
-             * Clip Rewards
              * @description The agent learns from rewards clipped to [-1, 1].
              * @default true
              */
             clip_rewards: boolean;
             /**
-             * Frame Skip
              * @description Frames for which an action is repeated; the greater of the last two screens is seen.
              *
              *     One env_step.
@@ -3392,26 +3301,22 @@ export interface components {
              */
             frame_skip: number;
             /**
-             * Frame Stack
              * @description Frames in an observation, the newest last.
              * @default 4
              */
             frame_stack: number;
             /**
-             * Grayscale
              * @description Shades of grey; with `false` a last dimension of 3 holds the colours.
              * @default true
              */
             grayscale: boolean;
             /**
-             * Name
              * @description Kind of preprocessing.
              * @default atari
              * @constant
              */
             name: "atari";
             /**
-             * Noop Max
              * @description Most frames without an action at the start of a game.
              *
              *     The number is drawn from the episode's seed.
@@ -3419,13 +3324,11 @@ export interface components {
              */
             noop_max: number;
             /**
-             * Screen Size
              * @description Height and width of a frame in pixels.
              * @default 84
              */
             screen_size: number;
             /**
-             * Terminal On Life Loss
              * @description The agent learns as if the game ended where a life is lost; the game goes on.
              * @default false
              */
@@ -3439,37 +3342,24 @@ export interface components {
          */
         AttemptReport: {
             cause: components["schemas"]["Cause"];
-            /**
-             * Env Step
-             * @default 0
-             */
+            /** @default 0 */
             env_step: number;
-            /**
-             * Episode
-             * @default 0
-             */
+            /** @default 0 */
             episode: number;
             failure?: components["schemas"]["Failure"] | null;
             outcome: components["schemas"]["Outcome"];
-            /**
-             * Provenance
-             * @description Packages, hardware and times that the trainer really ran with.
-             */
+            /** @description Packages, hardware and times that the trainer really ran with. */
             provenance?: {
                 [key: string]: unknown;
             };
             /** @default fresh */
             resume_quality: components["schemas"]["ResumeQuality"];
             /**
-             * Runs
              * @description Of a pack: how each run ended. The counters of the report are those of the first.
              * @default []
              */
             runs: components["schemas"]["RunEnd"][];
-            /**
-             * Update
-             * @default 0
-             */
+            /** @default 0 */
             update: number;
         };
         /**
@@ -3482,55 +3372,32 @@ export interface components {
          * @description One try at executing a job.
          */
         AttemptView: {
-            /** Acked Seq */
             acked_seq: number;
             cause: components["schemas"]["Cause"] | null;
-            /** Ended At */
             ended_at: string | null;
             failure: components["schemas"]["Failure"] | null;
-            /**
-             * Fences
-             * @description Fence of each run it carries.
-             */
+            /** @description Fence of each run it carries. */
             fences: {
                 [key: string]: number;
             };
-            /** Id */
             id: string;
-            /** Job Id */
             job_id: string;
-            /** Number */
             number: number;
-            /**
-             * Other Code
-             * @description Code that it ran with, where this is not the experiment's; known once it has ended.
-             */
+            /** @description Code that it ran with, where this is not the experiment's; known once it has ended. */
             other_code?: (components["schemas"]["BuiltinCode"] | components["schemas"]["EntrypointCode"] | components["schemas"]["GitCode"]) | null;
             outcome: components["schemas"]["Outcome"] | null;
             resume_quality: components["schemas"]["ResumeQuality"] | null;
-            /**
-             * Resumed From
-             * @description Snapshot that each run began from.
-             */
+            /** @description Snapshot that each run began from. */
             resumed_from: {
                 [key: string]: string | null;
             };
-            /** Slot */
             slot: number;
-            /**
-             * Slots
-             * @description All its slots, `slot` the first; empty from a server of schema 0027 or before.
-             */
+            /** @description All its slots, `slot` the first; empty from a server of schema 0027 or before. */
             slots?: number[];
-            /**
-             * Started At
-             * Format: date-time
-             */
+            /** Format: date-time */
             started_at: string;
             state: components["schemas"]["AttemptState"];
-            /** Worker Id */
             worker_id: string;
-            /** Worker Name */
             worker_name: string;
         };
         /**
@@ -3541,83 +3408,38 @@ export interface components {
          *     those that are `null`, with `at` as whole microseconds since the Unix epoch.
          */
         AuditEntry: {
-            /**
-             * Action
-             * @description Type of the object and what was done, for example `token.revoke`.
-             */
+            /** @description Type of the object and what was done, for example `token.revoke`. */
             action: string;
-            /**
-             * Actor
-             * @description `user:ID`, `token:ID`, `attempt:ID`, `worker:ID`, `daemon:NAME` or `anonymous`.
-             */
+            /** @description `user:ID`, `token:ID`, `attempt:ID`, `worker:ID`, `daemon:NAME` or `anonymous`. */
             actor: string;
-            /**
-             * Address
-             * @description Address from which the request came.
-             */
+            /** @description Address from which the request came. */
             address: string | null;
-            /**
-             * At
-             * Format: date-time
-             */
+            /** Format: date-time */
             at: string;
-            /**
-             * Code
-             * @description Code of the refusal.
-             */
+            /** @description Code of the refusal. */
             code: string | null;
-            /**
-             * Count
-             * @description Number of refusals of one credential and route within a minute; else 1.
-             */
+            /** @description Number of refusals of one credential and route within a minute; else 1. */
             count: number;
-            /**
-             * Credential
-             * @description ID of the login, token, worker or attempt.
-             */
+            /** @description ID of the login, token, worker or attempt. */
             credential: string | null;
-            /**
-             * Data
-             * @description What changed.
-             */
+            /** @description What changed. */
             data: {
                 [key: string]: unknown;
             };
-            /** Hash */
             hash: string;
-            /**
-             * Id
-             * @description Counts from 1 without gaps, in the order of the commits.
-             */
+            /** @description Counts from 1 without gaps, in the order of the commits. */
             id: number;
-            /** Object Id */
             object_id: string;
-            /** Object Type */
             object_type: string;
-            /**
-             * Outcome
-             * @enum {string}
-             */
+            /** @enum {string} */
             outcome: "allowed" | "refused";
-            /**
-             * Previous Hash
-             * @description Hash of the entry before this one; 64 zeros in the first.
-             */
+            /** @description Hash of the entry before this one; 64 zeros in the first. */
             previous_hash: string;
-            /**
-             * Project Id
-             * @description `null` for what concerns the whole server.
-             */
+            /** @description `null` for what concerns the whole server. */
             project_id: string | null;
-            /**
-             * User
-             * @description The person's present name; `null` once the person is deleted.
-             */
+            /** @description The person's present name; `null` once the person is deleted. */
             user?: string | null;
-            /**
-             * User Id
-             * @description The person: who was logged in, or held the token, or whose login was tried.
-             */
+            /** @description The person: who was logged in, or held the token, or whose login was tried. */
             user_id: string | null;
         };
         /**
@@ -3626,25 +3448,19 @@ export interface components {
          */
         Backlog: {
             /**
-             * Delivering
              * @description Whether the trainer has ended, so that the attempt only waits for its results to be stored.
              * @default false
              */
             delivering: boolean;
-            /**
-             * Files
-             * @default 0
-             */
+            /** @default 0 */
             files: number;
             /**
-             * Problem
              * @description Why the latest upload did not succeed, in the server's words.
              *
              *     `null` while uploads succeed.
              */
             problem?: string | null;
             /**
-             * Size
              * @description In bytes.
              * @default 0
              */
@@ -3655,27 +3471,14 @@ export interface components {
          * @description Results that are written on a worker and not stored on the server yet.
          */
         BacklogView: {
-            /**
-             * Delivering
-             * @description Whether training is over, so that the job only waits for its results to be stored.
-             */
+            /** @description Whether training is over, so that the job only waits for its results to be stored. */
             delivering: boolean;
-            /** Files */
             files: number;
-            /**
-             * Message
-             * @description `problem` and `files` as one sentence.
-             */
+            /** @description `problem` and `files` as one sentence. */
             message: string;
-            /**
-             * Problem
-             * @description Why they are not stored; `null` while uploads succeed.
-             */
+            /** @description Why they are not stored; `null` while uploads succeed. */
             problem: string | null;
-            /**
-             * Size
-             * @description In bytes.
-             */
+            /** @description In bytes. */
             size: number;
         };
         /**
@@ -3684,7 +3487,6 @@ export interface components {
          */
         BuiltinCode: {
             /**
-             * Environment
              * @description `null`, which is left out of the canonical form, for environments of Gymnasium, ale-py and
              *     Palestra, and for one of the same distribution as the agent.
              */
@@ -3701,74 +3503,62 @@ export interface components {
          */
         C51Parameters: {
             /**
-             * Activation
              * @description Non-linearity between layers; convolutions have rectifiers.
              * @default relu
              * @enum {string}
              */
             activation: "relu" | "tanh";
             /**
-             * Adam Epsilon
              * @description Added to the root of Adam's second moment.
              * @default 1e-8
              */
             adam_epsilon: number;
             /**
-             * Atoms
              * @description Returns that the distribution is made of, evenly from `v_min` to `v_max`.
              * @default 51
              */
             atoms: number;
             /**
-             * Batch Size
              * @description Transitions per update.
              * @default 64
              */
             batch_size: number;
             /**
-             * Buffer Size
              * @description Capacity of the replay memory in transitions.
              * @default 100000
              */
             buffer_size: number;
             /**
-             * Double
              * @description Choose the next action with the online network and value it with the target network.
              * @default false
              */
             double: boolean;
             /**
-             * Dueling
              * @description Streams for the state and for the actions, each with the last hidden layer.
              * @default false
              */
             dueling: boolean;
             /**
-             * Epsilon Decay Steps
              * @description env_steps over which epsilon falls linearly.
              * @default 10000
              */
             epsilon_decay_steps: number;
             /**
-             * Epsilon End
              * @description Probability of a random action from `epsilon_decay_steps` on.
              * @default 0.05
              */
             epsilon_end: number;
             /**
-             * Epsilon Start
              * @description Probability of a random action at env_step 0.
              * @default 1
              */
             epsilon_start: number;
             /**
-             * Gamma
              * @description Discount factor per env_step.
              * @default 0.99
              */
             gamma: number;
             /**
-             * Hidden Sizes
              * @description Units of each hidden layer.
              *
              *     Where observations are images, of those behind the convolutions.
@@ -3779,25 +3569,21 @@ export interface components {
              */
             hidden_sizes: number[];
             /**
-             * Learning Rate
              * @description Adam step size.
              * @default 0.001
              */
             learning_rate: number;
             /**
-             * Learning Starts
              * @description env_steps collected before the first update.
              * @default 1000
              */
             learning_starts: number;
             /**
-             * Max Grad Norm
              * @description Global gradient norm to clip to; `null` does not clip.
              * @default 10
              */
             max_grad_norm: number | null;
             /**
-             * N Step
              * @description Rewards that are summed up before the bootstrap.
              * @default 1
              */
@@ -3808,7 +3594,6 @@ export interface components {
              */
             name: "c51";
             /**
-             * Noisy
              * @description Noisy last two layers, which explore by themselves: set both epsilons to 0.
              * @default false
              */
@@ -3816,25 +3601,21 @@ export interface components {
             /** @description Sampling in proportion to the Kullback-Leibler divergence; `null` samples evenly. */
             prioritized?: components["schemas"]["PrioritizedReplay"] | null;
             /**
-             * Target Update Every
              * @description Updates between two copies of the online network into the target network.
              * @default 500
              */
             target_update_every: number;
             /**
-             * Train Every
              * @description env_steps between two calls to learn.
              * @default 1
              */
             train_every: number;
             /**
-             * Updates Per Train
              * @description Updates made by one call to learn.
              * @default 1
              */
             updates_per_train: number;
             /**
-             * V Max
              * @description Highest discounted return of the support; higher returns are projected onto it.
              *
              *     The paper has 10.
@@ -3842,7 +3623,6 @@ export interface components {
              */
             v_max: number;
             /**
-             * V Min
              * @description Lowest discounted return of the support; lower returns are projected onto it.
              *
              *     The paper has -10, for rewards clipped to [-1, 1].
@@ -3855,7 +3635,6 @@ export interface components {
          * @description A cancelled job, for a caller who may cancel it but not read its project.
          */
         CancelledJobView: {
-            /** Id */
             id: string;
             state: components["schemas"]["JobState"];
         };
@@ -3864,18 +3643,11 @@ export interface components {
          * @description The agents, functions and environments that a worker can use.
          */
         Catalogue: {
-            /**
-             * Agents
-             * @default []
-             */
+            /** @default [] */
             agents: components["schemas"]["AgentDescription"][];
-            /**
-             * Environments
-             * @default []
-             */
+            /** @default [] */
             environments: components["schemas"]["EnvironmentDescription"][];
             /**
-             * Export Formats
              * @description Formats that it can write; those of workers that do not say so by default.
              * @default [
              *       "weights",
@@ -3884,25 +3656,15 @@ export interface components {
              */
             export_formats: ("weights" | "program" | "onnx")[];
             /**
-             * Imports
              * @description Modules that a worker's administrator has it import: those that `env.id: module:id` may name.
              * @default []
              */
             imports: string[];
-            /**
-             * Input Functions
-             * @default []
-             */
+            /** @default [] */
             input_functions: components["schemas"]["PartDescription"][];
-            /**
-             * Model Functions
-             * @default []
-             */
+            /** @default [] */
             model_functions: components["schemas"]["PartDescription"][];
-            /**
-             * Schedules
-             * @default []
-             */
+            /** @default [] */
             schedules: components["schemas"]["Schedule"][];
         };
         /**
@@ -3911,12 +3673,8 @@ export interface components {
          */
         CatalogueView: {
             catalogue: components["schemas"]["Catalogue"];
-            /**
-             * Known
-             * @description False until a worker registered.
-             */
+            /** @description False until a worker registered. */
             known: boolean;
-            /** Pool */
             pool: string;
         };
         /**
@@ -3933,39 +3691,33 @@ export interface components {
          */
         CemParameters: {
             /**
-             * Activation
              * @description Non-linearity between layers.
              * @default tanh
              * @enum {string}
              */
             activation: "relu" | "tanh";
             /**
-             * Elite Fraction
              * @description Share of the candidates, those with the best returns, that the next generation is drawn
              *     around; at least one.
              * @default 0.1
              */
             elite_fraction: number;
             /**
-             * Episodes Per Candidate
              * @description Episodes whose mean return ranks a candidate.
              * @default 1
              */
             episodes_per_candidate: number;
             /**
-             * Hidden Sizes
              * @description Units of each hidden layer of the policy; none make it linear.
              * @default []
              */
             hidden_sizes: number[];
             /**
-             * Initial Std
              * @description Standard deviation of each parameter in the first generation, around 0.
              * @default 10
              */
             initial_std: number;
             /**
-             * Learning Rate
              * @description Share of the way that mean and variance go to those of the best candidates at each
              *     generation.
              * @default 1
@@ -3977,20 +3729,17 @@ export interface components {
              */
             name: "cem";
             /**
-             * Noise
              * @description Variance that is added after the first generation, so that the search does not come to rest
              *     too early.
              * @default 5
              */
             noise: number;
             /**
-             * Noise Generations
              * @description Generations over which that variance falls linearly to 0.
              * @default 50
              */
             noise_generations: number;
             /**
-             * Population Size
              * @description Candidates per generation, which is one update.
              *
              *     Each of the `env.num_envs` environments plays one of them at a time.
@@ -4003,44 +3752,23 @@ export interface components {
          * @description The effect that a change of waiting jobs would have on the queue; nothing was written.
          */
         ChangePreview: {
-            /**
-             * Jobs
-             * @description Jobs that would be changed.
-             */
+            /** @description Jobs that would be changed. */
             jobs: number;
-            /**
-             * Jobs Left
-             * @description Further selected jobs that the preview leaves out: it takes those of one request.
-             */
+            /** @description Further selected jobs that the preview leaves out: it takes those of one request. */
             jobs_left: number;
-            /**
-             * Not Permitted
-             * @description Selected jobs of other persons, on which the caller may not act.
-             */
+            /** @description Selected jobs of other persons, on which the caller may not act. */
             not_permitted: number;
             /** @description Jobs of other persons. */
             others: components["schemas"]["PlaceChanges"];
             /** @description The caller's other jobs. */
             own: components["schemas"]["PlaceChanges"];
-            /**
-             * Own Starts
-             * @description Of the caller's other jobs that get another place, likewise.
-             */
+            /** @description Of the caller's other jobs that get another place, likewise. */
             own_starts: components["schemas"]["PreviewedStart"][];
-            /**
-             * Refused
-             * @description Selected jobs that the change is refused for.
-             */
+            /** @description Selected jobs that the change is refused for. */
             refused: components["schemas"]["JobRefusal"][];
-            /**
-             * Sentence
-             * @description The effect in words.
-             */
+            /** @description The effect in words. */
             sentence: string;
-            /**
-             * Starts
-             * @description Of the changed jobs, the first to start with the change first: at most 20.
-             */
+            /** @description Of the changed jobs, the first to start with the change first: at most 20. */
             starts: components["schemas"]["PreviewedStart"][];
         };
         /**
@@ -4048,22 +3776,15 @@ export interface components {
          * @description A worker's request for a job that was dispatched.
          */
         Claim: {
-            /** Expected Attempt */
             expected_attempt: number;
             /**
-             * Further Slots
              * @description The other slots whose locks it holds for the attempt.
              * @default []
              */
             further_slots: number[];
-            /** Job Id */
             job_id: string;
-            /**
-             * Slot
-             * @description Index of the local slot whose lock the worker holds.
-             */
+            /** @description Index of the local slot whose lock the worker holds. */
             slot: number;
-            /** Worker Id */
             worker_id: string;
         };
         /**
@@ -4071,21 +3792,21 @@ export interface components {
          * @description The answer to a successful claim, which begins a lease of `lease_seconds`.
          */
         ClaimAnswer: {
-            /** Lease Seconds */
             lease_seconds: number;
-            /** Renew Seconds */
             renew_seconds: number;
             /**
-             * Takes Tables
+             * @description Whether the server takes `LogLines.open_lines`; to an older one the supervisor sends complete
+             *     lines only.
+             * @default false
+             */
+            takes_open_lines: boolean;
+            /**
              * @description Whether the server takes records of the type `table`; to an older one the trainer sends each
              *     series as a record of its own.
              * @default false
              */
             takes_tables: boolean;
-            /**
-             * Token
-             * @description Valid for this attempt only, and only until the attempt ends.
-             */
+            /** @description Valid for this attempt only, and only until the attempt ends. */
             token: string;
             work_order: components["schemas"]["WorkOrder"];
         };
@@ -4094,17 +3815,10 @@ export interface components {
          * @description A member of the definition, or a fact about an attempt, and its value in each member.
          */
         ComparedField: {
-            /** Differs */
             differs: boolean;
-            /**
-             * Path
-             * @description Nested names joined by dots, as in filters: `agent.gamma`, `env.kwargs.size`.
-             */
+            /** @description Nested names joined by dots, as in filters: `agent.gamma`, `env.kwargs.size`. */
             path: string;
-            /**
-             * Values
-             * @description Per member its distinct values, in the order of its runs; empty where none has the field.
-             */
+            /** @description Per member its distinct values, in the order of its runs; empty where none has the field. */
             values: components["schemas"]["JsonValue"][][];
         };
         /**
@@ -4112,21 +3826,13 @@ export interface components {
          * @description A run or group that is compared.
          */
         ComparedMember: {
-            /**
-             * By
-             * @description Fields of `group_by` and their values; empty for a single run.
-             */
+            /** @description Fields of `group_by` and their values; empty for a single run. */
             by: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
-            /**
-             * Environments
-             * @description Raw scores per environment; empty if no run has a score.
-             */
+            /** @description Raw scores per environment; empty if no run has a score. */
             environments: components["schemas"]["EnvironmentStatistics"][];
-            /** Name */
             name: string;
-            /** Run Ids */
             run_ids: string[];
         };
         /**
@@ -4134,35 +3840,18 @@ export interface components {
          * @description One run of a comparison.
          */
         ComparedRun: {
-            /** Environment */
             environment: string;
-            /**
-             * Experiment
-             * @description Name of the experiment.
-             */
+            /** @description Name of the experiment. */
             experiment: string;
-            /** Experiment Id */
             experiment_id: string;
-            /**
-             * Member
-             * @description Position in `members`.
-             */
+            /** @description Position in `members`. */
             member: number;
-            /** Project */
             project: string;
-            /** Run Id */
             run_id: string;
-            /**
-             * Score
-             * @description Raw score; `null` for a run that is in `left_out`.
-             */
+            /** @description Raw score; `null` for a run that is in `left_out`. */
             score: number | null;
-            /** Seed */
             seed: number;
-            /**
-             * Values
-             * @description Values of `parameters`; `null` where the definition lacks one.
-             */
+            /** @description Values of `parameters`; `null` where the definition lacks one. */
             values: components["schemas"]["JsonValue"][];
         };
         /**
@@ -4170,21 +3859,12 @@ export interface components {
          * @description What is needed to compute the answer again.
          */
         ComparisonMethod: {
-            /** Generator */
             generator: string;
-            /**
-             * Importance
-             * @description How importance was computed, in words for a caption.
-             */
+            /** @description How importance was computed, in words for a caption. */
             importance: string;
-            /** Permutations */
             permutations: number;
-            /** Rng Seed */
             rng_seed: number;
-            /**
-             * Score
-             * @description How a run's score was computed, in words for a caption.
-             */
+            /** @description How a run's score was computed, in words for a caption. */
             score: string;
         };
         /**
@@ -4193,40 +3873,32 @@ export interface components {
          */
         ComparisonQuery: {
             /**
-             * Experiments
              * @description Experiments whose runs are added to `runs`.
              * @default []
              */
             experiments: string[];
             /**
-             * Filter
              * @description Filter of the list of runs (`GET /runs`), whose runs are added to `runs`; empty adds none.
              * @default
              */
             filter: string;
             /**
-             * Group By
              * @description Fields of the definition: runs with equal values are one group. Empty compares single
              *     runs.
              * @default []
              */
             group_by: string[];
             /**
-             * Permutations
              * @description Permutations of the scores behind each p-value.
              * @default 1000
              */
             permutations: number;
             /**
-             * Rng Seed
              * @description Seed of the permutations and of the resamples behind intervals.
              * @default 0
              */
             rng_seed: number;
-            /**
-             * Runs
-             * @default []
-             */
+            /** @default [] */
             runs: string[];
             /**
              * @default {
@@ -4243,47 +3915,23 @@ export interface components {
          * @description Answer to a query that compares runs.
          */
         ComparisonResult: {
-            /**
-             * Cursor
-             * @description Last event that the answer contains.
-             */
+            /** @description Last event that the answer contains. */
             cursor: number;
-            /**
-             * Definition
-             * @description All members of the definitions, nested ones flattened, in their order.
-             */
+            /** @description All members of the definitions, nested ones flattened, in their order. */
             definition: components["schemas"]["ComparedField"][];
-            /**
-             * Importance
-             * @description Per environment with enough scores.
-             */
+            /** @description Per environment with enough scores. */
             importance: components["schemas"]["EnvironmentImportance"][];
-            /** Left Out */
             left_out: components["schemas"]["LeftOutRun"][];
-            /** Members */
             members: components["schemas"]["ComparedMember"][];
             method: components["schemas"]["ComparisonMethod"];
-            /**
-             * Notes
-             * @description Sentences on what the answer does not say.
-             */
+            /** @description Sentences on what the answer does not say. */
             notes: string[];
-            /**
-             * Origin
-             * @description Versions, devices and code of the attempts, as far as they were recorded.
-             */
+            /** @description Versions, devices and code of the attempts, as far as they were recorded. */
             origin: components["schemas"]["ComparedField"][];
-            /**
-             * Parameters
-             * @description Members of the definitions that differ between runs.
-             */
+            /** @description Members of the definitions that differ between runs. */
             parameters: string[];
-            /** Runs */
             runs: components["schemas"]["ComparedRun"][];
-            /**
-             * Warnings
-             * @description Sentences on why differences of scores may not come from the definitions.
-             */
+            /** @description Sentences on why differences of scores may not come from the definitions. */
             warnings: string[];
         };
         /**
@@ -4292,45 +3940,38 @@ export interface components {
          */
         DdpgParameters: {
             /**
-             * Activation
              * @description Non-linearity between layers.
              * @default relu
              * @enum {string}
              */
             activation: "relu" | "tanh";
             /**
-             * Actor Learning Rate
              * @description Adam step size of the policy; a schedule of the learning rate moves it in proportion.
              * @default 0.0001
              */
             actor_learning_rate: number;
             /**
-             * Batch Size
              * @description Transitions per update.
              * @default 64
              */
             batch_size: number;
             /**
-             * Buffer Size
              * @description Capacity of the replay memory in transitions.
              * @default 1000000
              */
             buffer_size: number;
             /**
-             * Critic Weight Decay
              * @description Weight of the squared parameters in the critic's loss, halved: what is added to the gradient
              *     is this times the parameters.
              * @default 0.01
              */
             critic_weight_decay: number;
             /**
-             * Gamma
              * @description Discount factor per env_step.
              * @default 0.99
              */
             gamma: number;
             /**
-             * Hidden Sizes
              * @description Units of each hidden layer of every network.
              * @default [
              *       256,
@@ -4345,13 +3986,11 @@ export interface components {
              */
             hindsight?: components["schemas"]["HindsightReplay"] | null;
             /**
-             * Learning Rate
              * @description Adam step size of the critic.
              * @default 0.001
              */
             learning_rate: number;
             /**
-             * Learning Starts
              * @description env_steps collected before the first update, with actions drawn evenly from the space.
              * @default 1000
              */
@@ -4362,7 +4001,6 @@ export interface components {
              */
             name: "ddpg";
             /**
-             * Noise
              * @description Kind of the noise on actions: Ornstein-Uhlenbeck with theta 0.15, or independent Gaussian
              *     noise.
              * @default ornstein_uhlenbeck
@@ -4370,25 +4008,21 @@ export interface components {
              */
             noise: "ornstein_uhlenbeck" | "gaussian";
             /**
-             * Noise Scale
              * @description Size of the steps of the noise on actions, which lie in [-1, 1].
              * @default 0.2
              */
             noise_scale: number;
             /**
-             * Tau
              * @description Share of the way that the target networks go towards the networks at each update.
              * @default 0.001
              */
             tau: number;
             /**
-             * Train Every
              * @description env_steps between two calls to learn.
              * @default 1
              */
             train_every: number;
             /**
-             * Updates Per Train
              * @description Updates made by one call to learn.
              * @default 1
              */
@@ -4399,58 +4033,30 @@ export interface components {
          * @description A deleted project, as administrators of the server see it.
          */
         DeletedProjectView: {
-            /**
-             * Created At
-             * Format: date-time
-             */
+            /** Format: date-time */
             created_at: string;
-            /**
-             * Deleted At
-             * Format: date-time
-             */
+            /** Format: date-time */
             deleted_at: string;
-            /**
-             * Deleted By
-             * @description Login name of who deleted it; `null` once that user is gone.
-             */
+            /** @description Login name of who deleted it; `null` once that user is gone. */
             deleted_by: string | null;
-            /** Description */
             description: string;
-            /** Experiments */
             experiments: number;
-            /** Id */
             id: string;
-            /** Jobs */
             jobs: number;
-            /** Name */
             name: string;
-            /**
-             * Removal Started At
-             * @description Since when its content is being removed; it cannot be restored any more.
-             */
+            /** @description Since when its content is being removed; it cannot be restored any more. */
             removal_started_at: string | null;
             /**
-             * Restorable Until
              * Format: date-time
              * @description Until then it can be restored; its content is removed after it.
              */
             restorable_until: string;
-            /** Runs */
             runs: number;
-            /**
-             * Slug
-             * @description Taken until its content is removed, and so is the name.
-             */
+            /** @description Taken until its content is removed, and so is the name. */
             slug: string;
-            /**
-             * Storage Used
-             * @description Bytes of stored files.
-             */
+            /** @description Bytes of stored files. */
             storage_used: number;
-            /**
-             * Unfinished Jobs
-             * @description Jobs that were told to end and have not ended yet.
-             */
+            /** @description Jobs that were told to end and have not ended yet. */
             unfinished_jobs: number;
         };
         /**
@@ -4459,17 +4065,13 @@ export interface components {
          */
         DisableRequest: {
             /**
-             * Jobs
              * @description `keep` lets them go on; `transfer` gives those that have not ended, with their runs, to
              *     another user.
              * @default keep
              * @enum {string}
              */
             jobs: "keep" | "pause" | "cancel" | "transfer";
-            /**
-             * Transfer To
-             * @description Login name or ID of that user.
-             */
+            /** @description Login name or ID of that user. */
             transfer_to?: string | null;
         };
         /**
@@ -4477,16 +4079,13 @@ export interface components {
          * @description The code of an environment that an installed distribution registers.
          */
         DistributionCode: {
-            /** Digest */
             digest: string;
-            /** Distribution */
             distribution: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             kind: "distribution";
-            /** Version */
             version: string;
         };
         /**
@@ -4497,69 +4096,58 @@ export interface components {
          */
         DqnParameters: {
             /**
-             * Activation
              * @description Non-linearity between layers; convolutions have rectifiers.
              * @default relu
              * @enum {string}
              */
             activation: "relu" | "tanh";
             /**
-             * Adam Epsilon
              * @description Added to the root of Adam's second moment.
              * @default 1e-8
              */
             adam_epsilon: number;
             /**
-             * Batch Size
              * @description Transitions per update.
              * @default 64
              */
             batch_size: number;
             /**
-             * Buffer Size
              * @description Capacity of the replay memory in transitions.
              * @default 100000
              */
             buffer_size: number;
             /**
-             * Double
              * @description Choose the next action with the online network and value it with the target network.
              * @default true
              */
             double: boolean;
             /**
-             * Dueling
              * @description Streams for the value of the state and the advantages of the actions (Wang et al. 2016), each
              *     with the last hidden layer.
              * @default false
              */
             dueling: boolean;
             /**
-             * Epsilon Decay Steps
              * @description env_steps over which epsilon falls linearly.
              * @default 10000
              */
             epsilon_decay_steps: number;
             /**
-             * Epsilon End
              * @description Probability of a random action from `epsilon_decay_steps` on.
              * @default 0.05
              */
             epsilon_end: number;
             /**
-             * Epsilon Start
              * @description Probability of a random action at env_step 0.
              * @default 1
              */
             epsilon_start: number;
             /**
-             * Gamma
              * @description Discount factor per env_step.
              * @default 0.99
              */
             gamma: number;
             /**
-             * Hidden Sizes
              * @description Units of each hidden layer.
              *
              *     Where observations are images, of those behind the convolutions.
@@ -4576,32 +4164,27 @@ export interface components {
              */
             hindsight?: components["schemas"]["HindsightReplay"] | null;
             /**
-             * Learning Rate
              * @description Adam step size.
              * @default 0.001
              */
             learning_rate: number;
             /**
-             * Learning Starts
              * @description env_steps collected before the first update.
              * @default 1000
              */
             learning_starts: number;
             /**
-             * Loss
              * @description Loss on the temporal-difference error.
              * @default huber
              * @enum {string}
              */
             loss: "huber" | "mse";
             /**
-             * Max Grad Norm
              * @description Global gradient norm to clip to; `null` does not clip.
              * @default 10
              */
             max_grad_norm: number | null;
             /**
-             * N Step
              * @description Rewards that are summed up before the bootstrap.
              * @default 1
              */
@@ -4612,7 +4195,6 @@ export interface components {
              */
             name: "dqn";
             /**
-             * Noisy
              * @description Noisy last two layers (Fortunato et al. 2018), which explore by themselves: set both epsilons
              *     to 0.
              * @default false
@@ -4621,19 +4203,16 @@ export interface components {
             /** @description Sampling in proportion to errors; `null` samples evenly. */
             prioritized?: components["schemas"]["PrioritizedReplay"] | null;
             /**
-             * Target Update Every
              * @description Updates between two copies of the online network into the target network.
              * @default 500
              */
             target_update_every: number;
             /**
-             * Train Every
              * @description env_steps between two calls to learn.
              * @default 1
              */
             train_every: number;
             /**
-             * Updates Per Train
              * @description Updates made by one call to learn.
              * @default 1
              */
@@ -4648,75 +4227,63 @@ export interface components {
          */
         DrqnParameters: {
             /**
-             * Activation
              * @description Non-linearity between layers; convolutions have rectifiers.
              * @default relu
              * @enum {string}
              */
             activation: "relu" | "tanh";
             /**
-             * Adam Epsilon
              * @description Added to the root of Adam's second moment.
              * @default 1e-8
              */
             adam_epsilon: number;
             /**
-             * Batch Size
              * @description Sequences per update.
              * @default 32
              */
             batch_size: number;
             /**
-             * Buffer Size
              * @description Capacity of the replay memory in transitions.
              * @default 100000
              */
             buffer_size: number;
             /**
-             * Burn In
              * @description First env_steps of a sequence, which only fill the memory.
              * @default 0
              */
             burn_in: number;
             /**
-             * Cell
              * @description Kind of the recurrent layer.
              * @default lstm
              * @enum {string}
              */
             cell: "lstm" | "gru";
             /**
-             * Double
              * @description Choose the next action with the online network and value it with the target network.
              * @default true
              */
             double: boolean;
             /**
-             * Epsilon Decay Steps
              * @description env_steps over which epsilon falls linearly.
              * @default 10000
              */
             epsilon_decay_steps: number;
             /**
-             * Epsilon End
              * @description Probability of a random action from `epsilon_decay_steps` on.
              * @default 0.05
              */
             epsilon_end: number;
             /**
-             * Epsilon Start
              * @description Probability of a random action at env_step 0.
              * @default 1
              */
             epsilon_start: number;
             /**
-             * Gamma
              * @description Discount factor per env_step.
              * @default 0.99
              */
             gamma: number;
             /**
-             * Hidden Sizes
              * @description Units of each hidden layer before the recurrent one.
              *
              *     Where observations are images, behind the convolutions.
@@ -4726,32 +4293,27 @@ export interface components {
              */
             hidden_sizes: number[];
             /**
-             * Learning Rate
              * @description Adam step size.
              * @default 0.001
              */
             learning_rate: number;
             /**
-             * Learning Starts
              * @description env_steps collected before the first update.
              * @default 1000
              */
             learning_starts: number;
             /**
-             * Loss
              * @description Loss on the temporal-difference error.
              * @default huber
              * @enum {string}
              */
             loss: "huber" | "mse";
             /**
-             * Max Grad Norm
              * @description Global gradient norm to clip to; `null` does not clip.
              * @default 10
              */
             max_grad_norm: number | null;
             /**
-             * Memory Units
              * @description Units of the recurrent layer.
              * @default 64
              */
@@ -4762,7 +4324,6 @@ export interface components {
              */
             name: "drqn";
             /**
-             * Sequence Length
              * @description env_steps of a sequence, those that only fill the memory included.
              *
              *     Sequences begin anywhere in an episode: what has to be remembered for n env_steps wants 2 n.
@@ -4770,19 +4331,16 @@ export interface components {
              */
             sequence_length: number;
             /**
-             * Target Update Every
              * @description Updates between two copies of the online network into the target network.
              * @default 500
              */
             target_update_every: number;
             /**
-             * Train Every
              * @description env_steps between two calls to learn.
              * @default 4
              */
             train_every: number;
             /**
-             * Updates Per Train
              * @description Updates made by one call to learn.
              * @default 1
              */
@@ -4793,19 +4351,11 @@ export interface components {
          * @description A group's interquartile mean at each of `StatisticsResult.grid`.
          */
         EfficiencyView: {
-            /** High */
             high: (number | null)[];
-            /**
-             * Iqm
-             * @description `null` where no run is in range.
-             */
+            /** @description `null` where no run is in range. */
             iqm: (number | null)[];
-            /** Low */
             low: (number | null)[];
-            /**
-             * N
-             * @description Runs in range: where it changes, so do the runs that the curve is over.
-             */
+            /** @description Runs in range: where it changes, so do the runs that the curve is over. */
             n: number[];
         };
         /**
@@ -4813,12 +4363,8 @@ export interface components {
          * @description A new token with which workers enrol in a pool.
          */
         EnrolmentTokenRequest: {
-            /**
-             * Expires In Days
-             * @description Needed; `null` for a token that never expires. Workers that enrolled outlive the token.
-             */
+            /** @description Needed; `null` for a token that never expires. Workers that enrolled outlive the token. */
             expires_in_days: number | null;
-            /** Name */
             name: string;
         };
         /**
@@ -4826,36 +4372,21 @@ export interface components {
          * @description A token with which workers enrol in one pool. It belongs to the pool, not to a user.
          */
         EnrolmentTokenView: {
-            /**
-             * Created At
-             * Format: date-time
-             */
+            /** Format: date-time */
             created_at: string;
-            /**
-             * Created By
-             * @description Login name of who made it; `null` if that user was deleted, or it was the console.
-             */
+            /** @description Login name of who made it; `null` if that user was deleted, or it was the console. */
             created_by: string | null;
-            /** Expires At */
             expires_at: string | null;
-            /** Id */
             id: string;
-            /** Last Used At */
             last_used_at: string | null;
             /**
-             * Legacy
              * @description Whether it is a user's token of the scope `worker`, which enrols workers in any pool that
              *     admits its project and ends with its user. Replace it by a token of the pool.
              */
             legacy: boolean;
-            /** Name */
             name: string;
-            /** Pool */
             pool: string;
-            /**
-             * Secret
-             * @description Only in the answer that creates it.
-             */
+            /** @description Only in the answer that creates it. */
             secret?: string | null;
         };
         /**
@@ -4863,12 +4394,9 @@ export interface components {
          * @description The code of parts that a distribution registers by entry points.
          */
         EntrypointCode: {
-            /** Digest */
             digest: string;
-            /** Distribution */
             distribution: string;
             /**
-             * Environment
              * @description `null`, which is left out of the canonical form, for environments of Gymnasium, ale-py and
              *     Palestra, and for one of the same distribution as the agent.
              */
@@ -4878,7 +4406,6 @@ export interface components {
              * @enum {string}
              */
             kind: "entrypoint";
-            /** Version */
             version: string;
         };
         /**
@@ -4887,7 +4414,6 @@ export interface components {
          */
         EnvDefinition: {
             /**
-             * Id
              * @description Gymnasium environment id.
              *
              *     The catalogue of a pool lists the ids that its workers know. `module:id` names one of a module
@@ -4896,21 +4422,20 @@ export interface components {
              */
             id: string;
             /**
-             * Kwargs
              * @description Keyword arguments of the environment's constructor.
+             *
+             *     Paths are refused, but for those below a directory of the worker's option `--allow-path`.
              */
             kwargs?: {
                 [key: string]: string | number | boolean | null;
             };
             /**
-             * Max Episode Steps
              * @description Time limit in env_steps; reaching it truncates the episode.
              *
              *     `null` keeps the environment's own limit.
              */
             max_episode_steps?: number | null;
             /**
-             * Num Envs
              * @description Copies stepped together as one vector environment.
              * @default 1
              */
@@ -4922,7 +4447,6 @@ export interface components {
              */
             preprocessing?: components["schemas"]["AtariPreprocessing"] | null;
             /**
-             * Vectorization
              * @description `sync` steps the copies in the trainer.
              *
              *     `async` gives each its own process, for environments slower than about 1 ms; `native` takes the
@@ -4939,14 +4463,9 @@ export interface components {
          */
         EnvironmentDescription: {
             action_space?: components["schemas"]["SpaceDescription"] | null;
-            /**
-             * Code
-             * @description Who registered it; `null` for environments of Gymnasium, ale-py and Palestra.
-             */
+            /** @description Who registered it; `null` for environments of Gymnasium, ale-py and Palestra. */
             code?: (components["schemas"]["DistributionCode"] | components["schemas"]["ModuleCode"]) | null;
-            /** Id */
             id: string;
-            /** Max Episode Steps */
             max_episode_steps?: number | null;
             observation_space?: components["schemas"]["SpaceDescription"] | null;
         };
@@ -4955,14 +4474,9 @@ export interface components {
          * @description Importance of parameters in one environment, the most important first.
          */
         EnvironmentImportance: {
-            /** Environment */
             environment: string;
-            /** Parameters */
             parameters: components["schemas"]["ParameterImportance"][];
-            /**
-             * Runs
-             * @description Runs with a score.
-             */
+            /** @description Runs with a score. */
             runs: number;
         };
         /**
@@ -4970,22 +4484,13 @@ export interface components {
          * @description Raw scores of a group in one environment.
          */
         EnvironmentStatistics: {
-            /** Environment */
             environment: string;
             iqm: components["schemas"]["EstimateView"];
-            /** Mean */
             mean: number;
-            /** Median */
             median: number;
-            /**
-             * N
-             * @description Runs with a score.
-             */
+            /** @description Runs with a score. */
             n: number;
-            /**
-             * Stdev
-             * @description Sample standard deviation; `null` for one run.
-             */
+            /** @description Sample standard deviation; `null` for one run. */
             stdev: number | null;
         };
         /**
@@ -4995,34 +4500,21 @@ export interface components {
          *     The server shows them as `episode/return` and `episode/length`.
          */
         Episodes: {
-            /** Env Index */
             env_index: number[];
-            /** Env Step */
             env_step: number[];
-            /**
-             * Episode
-             * @description Number of the episode within the run, from 1.
-             */
+            /** @description Number of the episode within the run, from 1. */
             episode: number[];
-            /** Episode Length */
             episode_length: number[];
-            /** Episode Return */
             episode_return: (number | string)[];
-            /** Run */
             run: string;
-            /**
-             * Terminated
-             * @description True where the episode ended in a terminal state, false where it was truncated.
-             */
+            /** @description True where the episode ended in a terminal state, false where it was truncated. */
             terminated: boolean[];
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "episodes";
-            /** Update */
             update: number[];
-            /** Wall */
             wall: number[];
         };
         /**
@@ -5030,10 +4522,8 @@ export interface components {
          * @description Statistics of a run after an epoch (garage's ExperimentStats).
          */
         EpochStatsRecord: {
-            /** Episode */
             episode: number;
             /**
-             * Last Episode
              * @description Summaries (`episode_return`, `episode_length`) of the episodes finished in the last epoch.
              *
              *     `null` when none finished.
@@ -5041,28 +4531,18 @@ export interface components {
             last_episode?: {
                 [key: string]: number | string;
             }[] | null;
-            /** Run */
             run: string;
-            /** Total Env Steps */
             total_env_steps: number;
-            /**
-             * Total Epoch
-             * @description Index of the last finished epoch.
-             */
+            /** @description Index of the last finished epoch. */
             total_epoch: number;
-            /**
-             * Total Itr
-             * @description Iterations finished.
-             */
+            /** @description Iterations finished. */
             total_itr: number;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "experiment_stats";
-            /** Update */
             update: number;
-            /** Wall */
             wall: number;
         };
         /**
@@ -5070,20 +4550,11 @@ export interface components {
          * @description Error and coverage of the estimates that were made when a pool's jobs were queued.
          */
         EstimateAccuracy: {
-            /**
-             * Coverage
-             * @description Part of the starts that lay between `earliest` and `latest`, from 0 to 1; 0.8 is aimed at.
-             */
+            /** @description Part of the starts that lay between `earliest` and `latest`, from 0 to 1; 0.8 is aimed at. */
             coverage: number | null;
-            /**
-             * Median Error Seconds
-             * @description Median distance of the actual start from the estimated median; `null` without starts.
-             */
+            /** @description Median distance of the actual start from the estimated median; `null` without starts. */
             median_error_seconds: number | null;
-            /**
-             * Starts
-             * @description Number of starts that are compared with their first estimate: the latest ones.
-             */
+            /** @description Number of starts that are compared with their first estimate: the latest ones. */
             starts: number;
         };
         /**
@@ -5091,14 +4562,9 @@ export interface components {
          * @description A statistic and its bootstrap interval.
          */
         EstimateView: {
-            /** High */
             high: number | null;
-            /**
-             * Low
-             * @description Lower end; `null` with fewer than three seeds in an environment.
-             */
+            /** @description Lower end; `null` with fewer than three seeds in an environment. */
             low: number | null;
-            /** Value */
             value: number;
         };
         /**
@@ -5107,23 +4573,15 @@ export interface components {
          */
         EvaluateOptions: {
             /**
-             * Delay Seconds
              * @description For the continuous schedules: time before the first evaluation.
              * @default 0
              */
             delay_seconds: number;
-            /**
-             * Episodes
-             * @description Episodes, or batches of a supervised run; `null` takes the definition's.
-             */
+            /** @description Episodes, or batches of a supervised run; `null` takes the definition's. */
             episodes?: number | null;
-            /**
-             * Formats
-             * @description For `export`: `null` takes the definition's formats, or `weights` where it names none.
-             */
+            /** @description For `export`: `null` takes the definition's formats, or `weights` where it names none. */
             formats?: ("weights" | "program" | "onnx")[] | null;
             /**
-             * Only Once
              * @description For `continuous_eval`: evaluate each snapshot once.
              *
              *     False evaluates the newest again, with other episodes, while none is newer.
@@ -5131,20 +4589,17 @@ export interface components {
              */
             only_once: boolean;
             /**
-             * Seed
              * @description Seed of the evaluation's episodes.
              *
              *     `null` derives a fresh one from the job, other than the run's own evaluations.
              */
             seed?: number | null;
             /**
-             * Snapshot
              * @description `newest`, `best` or a snapshot's id.
              * @default newest
              */
             snapshot: string;
             /**
-             * Throttle Seconds
              * @description For the continuous schedules: least time between the starts of two evaluations, while the run
              *     is trained and after that.
              * @default 0
@@ -5156,39 +4611,24 @@ export interface components {
          * @description One evaluation: exploration off, a separate environment; `source` states the seeds.
          */
         Evaluation: {
-            /** Env Step */
             env_step: number;
-            /** Episode */
             episode: number;
-            /**
-             * Episodes
-             * @description Episodes counted.
-             */
+            /** @description Episodes counted. */
             episodes: number;
             /**
-             * Final
              * @description True for the evaluation at the end of training.
              * @default false
              */
             final: boolean;
-            /** Length Max */
             length_max: number | string;
-            /** Length Mean */
             length_mean: number | string;
-            /** Length Median */
             length_median: number | string;
-            /** Length Min */
             length_min: number | string;
-            /** Length Stdev */
             length_stdev: number | string;
-            /** Max */
             max: number | string;
-            /** Mean */
             mean: number | string;
-            /** Median */
             median: number | string;
             /**
-             * Metrics
              * @description Means over the examples of a supervised evaluation, by name.
              *
              *     Each is a curve beside the statistics. Such an evaluation counts its pass over the input as one
@@ -5198,38 +4638,25 @@ export interface components {
             metrics?: {
                 [key: string]: number | string;
             };
-            /** Min */
             min: number | string;
             /**
-             * Returns
              * @description Return of each counted episode, in start order.
              * @default []
              */
             returns: (number | string)[];
-            /** Run */
             run: string;
-            /**
-             * Seed
-             * @description Seed that the episodes derive from.
-             */
+            /** @description Seed that the episodes derive from. */
             seed: number;
-            /**
-             * Snapshot Id
-             * @description Snapshot that was evaluated; `null` during training.
-             */
+            /** @description Snapshot that was evaluated; `null` during training. */
             snapshot_id?: string | null;
             /**
              * @description Which episodes; each source is a series of its own.
              * @default evaluation
              */
             source: components["schemas"]["EvaluationSource"];
-            /**
-             * Stdev
-             * @description Sample standard deviation (n - 1); 0 for one episode.
-             */
+            /** @description Sample standard deviation (n - 1); 0 for one episode. */
             stdev: number | string;
             /**
-             * Success Rate
              * @description Share of the episodes whose last info called them a success (`is_success` or `success`).
              *
              *     `null` if the environment reports no success.
@@ -5240,9 +4667,7 @@ export interface components {
              * @enum {string}
              */
             type: "evaluation";
-            /** Update */
             update: number;
-            /** Wall */
             wall: number;
         };
         /**
@@ -5257,34 +4682,25 @@ export interface components {
          */
         EvaluationSpec: {
             /**
-             * During Episode
              * @description Evaluate at the exact multiple; `false` waits for the end of the training episode.
              * @default true
              */
             during_episode: boolean;
             /**
-             * Episodes
              * @description Whole episodes per evaluation; exclusive with `steps`.
              * @default 10
              */
             episodes: number | null;
             /**
-             * Every Env Steps
              * @description Evaluate when a multiple of this many env_steps is crossed.
              *
              *     `null` evaluates at the end only.
              * @default 5000
              */
             every_env_steps: number | null;
-            /**
-             * Max Episode Steps
-             * @description Time limit of evaluation episodes; `null` takes the one of `env`.
-             */
+            /** @description Time limit of evaluation episodes; `null` takes the one of `env`. */
             max_episode_steps?: number | null;
-            /**
-             * Steps
-             * @description env_steps per evaluation, unfinished episodes dropped; exclusive with `episodes`.
-             */
+            /** @description env_steps per evaluation, unfinished episodes dropped; exclusive with `episodes`. */
             steps?: number | null;
         };
         /**
@@ -5292,69 +4708,38 @@ export interface components {
          * @description An evaluation with the statistics of its episodes.
          */
         EvaluationView: {
-            /** Attempt Id */
             attempt_id: string;
-            /**
-             * Created At
-             * Format: date-time
-             */
+            /** Format: date-time */
             created_at: string;
-            /** Env Step */
             env_step: number;
-            /** Episode */
             episode: number;
-            /** Episodes */
             episodes: number;
-            /** Final */
             final: boolean;
-            /** Id */
             id: string;
-            /** Job Id */
             job_id: string;
-            /** Length Max */
             length_max: number | string;
-            /** Length Mean */
             length_mean: number | string;
-            /** Length Median */
             length_median: number | string;
-            /** Length Min */
             length_min: number | string;
-            /** Length Stdev */
             length_stdev: number | string;
-            /** Max */
             max: number | string;
-            /** Mean */
             mean: number | string;
-            /** Median */
             median: number | string;
-            /**
-             * Metrics
-             * @description Of a supervised evaluation, by name; empty for one of episodes.
-             */
+            /** @description Of a supervised evaluation, by name; empty for one of episodes. */
             metrics: {
                 [key: string]: number | string;
             };
-            /** Min */
             min: number | string;
-            /** Returns */
             returns: (number | string)[];
-            /** Run Id */
             run_id: string;
-            /** Seed */
             seed: number;
-            /** Snapshot Id */
             snapshot_id: string | null;
             /** @default evaluation */
             source: components["schemas"]["EvaluationSource"];
-            /** Stdev */
             stdev: number | string;
-            /** Success Rate */
             success_rate?: number | null;
-            /** Superseded */
             superseded: boolean;
-            /** Update */
             update: number;
-            /** Wall */
             wall: number;
         };
         /**
@@ -5362,10 +4747,8 @@ export interface components {
          * @description The scopes of which a long poll returns the next events.
          */
         EventPollRequest: {
-            /** Subscriptions */
             subscriptions: components["schemas"]["SubscriptionRequest"][];
             /**
-             * Wait
              * @description Seconds to wait for the first event.
              * @default 25
              */
@@ -5376,7 +4759,6 @@ export interface components {
          * @description The scopes that one stream follows.
          */
         EventStreamRequest: {
-            /** Subscriptions */
             subscriptions: components["schemas"]["SubscriptionRequest"][];
         };
         /**
@@ -5384,13 +4766,9 @@ export interface components {
          * @description One row of the event log, as the stream sends it.
          */
         EventView: {
-            /**
-             * At
-             * Format: date-time
-             */
+            /** Format: date-time */
             at: string;
             /**
-             * Data
              * @description The changed resource's view, or the new points of one run from one batch. Of a job and of its
              *     runs only `id` and the members that the change may have altered; of an experiment whose runs
              *     changed only `id`. Points:
@@ -5400,19 +4778,12 @@ export interface components {
             data: {
                 [key: string]: unknown;
             };
-            /** Experiment Id */
             experiment_id: string | null;
-            /**
-             * Id
-             * @description Cursor.
-             */
+            /** @description Cursor. */
             id: number;
-            /** Job Id */
             job_id: string | null;
-            /** Run Id */
             run_id: string | null;
             /**
-             * Type
              * @description `experiment`, `run`, `job`, `attempt`, `worker`, `snapshot`, `evaluation`, `points`, `log` or
              *     `stats`.
              */
@@ -5423,10 +4794,7 @@ export interface components {
          * @description A change of an experiment; members that are left out stay as they are.
          */
         ExperimentChange: {
-            /**
-             * Max Running
-             * @description Most of its jobs that run at the same time; `null` removes the limit. Running jobs go on.
-             */
+            /** @description Most of its jobs that run at the same time; `null` removes the limit. Running jobs go on. */
             max_running?: number | null;
         };
         /**
@@ -5434,85 +4802,46 @@ export interface components {
          * @description An experiment with its whole definition.
          */
         ExperimentDetail: {
-            /**
-             * Agent
-             * @description Name of the agent; of a supervised experiment that of its model function.
-             */
+            /** @description Name of the agent; of a supervised experiment that of its model function. */
             agent: string;
-            /** Archived At */
             archived_at: string | null;
-            /** Code */
             code: components["schemas"]["BuiltinCode"] | components["schemas"]["EntrypointCode"] | components["schemas"]["GitCode"];
-            /**
-             * Created At
-             * Format: date-time
-             */
+            /** Format: date-time */
             created_at: string;
-            /**
-             * Created By
-             * @description Login name; `(deleted user)` if the user was deleted while the answer was made.
-             */
+            /** @description Login name; `(deleted user)` if the user was deleted while the answer was made. */
             created_by: string;
-            /** Definition */
             definition: components["schemas"]["RlDefinition"] | components["schemas"]["SupervisedDefinition"];
-            /** Definition Hash */
             definition_hash: string;
-            /**
-             * Env
-             * @description Id of the environment; of a supervised experiment the name of its training input.
-             */
+            /** @description Id of the environment; of a supervised experiment the name of its training input. */
             env: string;
-            /**
-             * Failures
-             * @description Why runs failed: the most frequent reasons first, five at most.
-             */
+            /** @description Why runs failed: the most frequent reasons first, five at most. */
             failures: components["schemas"]["FailureCount"][];
-            /**
-             * Id
-             * @description The generated, reproducible experiment ID, which is unique within its project.
-             */
+            /** @description The generated, reproducible experiment ID, which is unique within its project. */
             id: string;
-            /** Kind */
             kind: string;
             /** @description Over the runs' latest evaluations. */
             latest_evaluation: components["schemas"]["ScoreView"] | null;
-            /**
-             * Max Running
-             * @description Most of its jobs that run at the same time; `null` for no limit.
-             */
+            /** @description Most of its jobs that run at the same time; `null` for no limit. */
             max_running?: number | null;
-            /** Name */
             name: string;
-            /** Notes */
             notes: string;
             /**
-             * Project
              * @description Slug of its project; empty from a server of schema 0010 or before.
              * @default
              */
             project: string;
-            /**
-             * Runs
-             * @description Runs by state; absent states have none.
-             */
+            /** @description Runs by state; absent states have none. */
             runs: {
                 [key: string]: number;
             };
-            /** Schema Version */
             schema_version: number;
             /** @description Derived from the runs. */
             state: components["schemas"]["RunState"];
-            /**
-             * Values
-             * @description Values of the columns that a list was asked for, by key; of series, means over its runs.
-             */
+            /** @description Values of the columns that a list was asked for, by key; of series, means over its runs. */
             values?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
-            /**
-             * Warnings
-             * @description Warnings about the definition.
-             */
+            /** @description Warnings about the definition. */
             warnings?: components["schemas"]["SubmissionWarning"][];
         };
         /**
@@ -5520,76 +4849,41 @@ export interface components {
          * @description An experiment with counts of its runs.
          */
         ExperimentView: {
-            /**
-             * Agent
-             * @description Name of the agent; of a supervised experiment that of its model function.
-             */
+            /** @description Name of the agent; of a supervised experiment that of its model function. */
             agent: string;
-            /** Archived At */
             archived_at: string | null;
-            /** Code */
             code: components["schemas"]["BuiltinCode"] | components["schemas"]["EntrypointCode"] | components["schemas"]["GitCode"];
-            /**
-             * Created At
-             * Format: date-time
-             */
+            /** Format: date-time */
             created_at: string;
-            /**
-             * Created By
-             * @description Login name; `(deleted user)` if the user was deleted while the answer was made.
-             */
+            /** @description Login name; `(deleted user)` if the user was deleted while the answer was made. */
             created_by: string;
-            /** Definition Hash */
             definition_hash: string;
-            /**
-             * Env
-             * @description Id of the environment; of a supervised experiment the name of its training input.
-             */
+            /** @description Id of the environment; of a supervised experiment the name of its training input. */
             env: string;
-            /**
-             * Failures
-             * @description Why runs failed: the most frequent reasons first, five at most.
-             */
+            /** @description Why runs failed: the most frequent reasons first, five at most. */
             failures: components["schemas"]["FailureCount"][];
-            /**
-             * Id
-             * @description The generated, reproducible experiment ID, which is unique within its project.
-             */
+            /** @description The generated, reproducible experiment ID, which is unique within its project. */
             id: string;
-            /** Kind */
             kind: string;
             /** @description Over the runs' latest evaluations. */
             latest_evaluation: components["schemas"]["ScoreView"] | null;
-            /**
-             * Max Running
-             * @description Most of its jobs that run at the same time; `null` for no limit.
-             */
+            /** @description Most of its jobs that run at the same time; `null` for no limit. */
             max_running?: number | null;
-            /** Name */
             name: string;
-            /** Notes */
             notes: string;
             /**
-             * Project
              * @description Slug of its project; empty from a server of schema 0010 or before.
              * @default
              */
             project: string;
-            /**
-             * Runs
-             * @description Runs by state; absent states have none.
-             */
+            /** @description Runs by state; absent states have none. */
             runs: {
                 [key: string]: number;
             };
-            /** Schema Version */
             schema_version: number;
             /** @description Derived from the runs. */
             state: components["schemas"]["RunState"];
-            /**
-             * Values
-             * @description Values of the columns that a list was asked for, by key; of series, means over its runs.
-             */
+            /** @description Values of the columns that a list was asked for, by key; of series, means over its runs. */
             values?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
@@ -5600,7 +4894,6 @@ export interface components {
          */
         ExportSpec: {
             /**
-             * Formats
              * @description `weights`: safetensors and a JSON description.
              *
              *     `program`: a torch.export program; `onnx`: an ONNX file, which needs a worker with the packages
@@ -5614,14 +4907,9 @@ export interface components {
          * @description The failure of an attempt as users see it.
          */
         Failure: {
-            /** Exception */
             exception?: string | null;
-            /**
-             * Message
-             * @description One sentence that a user can act on.
-             */
+            /** @description One sentence that a user can act on. */
             message: string;
-            /** Traceback */
             traceback?: string | null;
         };
         /**
@@ -5630,17 +4918,10 @@ export interface components {
          */
         FailureCount: {
             cause: components["schemas"]["Cause"] | null;
-            /**
-             * Message
-             * @description One sentence that a user can act on.
-             */
+            /** @description One sentence that a user can act on. */
             message: string;
-            /**
-             * Run Id
-             * @description The first of these runs.
-             */
+            /** @description The first of these runs. */
             run_id: string;
-            /** Runs */
             runs: number;
         };
         /**
@@ -5648,14 +4929,9 @@ export interface components {
          * @description One invalid field of a request.
          */
         FieldProblem: {
-            /** Code */
             code: string;
-            /** Message */
             message: string;
-            /**
-             * Pointer
-             * @description JSON pointer to the faulty member (RFC 6901).
-             */
+            /** @description JSON pointer to the faulty member (RFC 6901). */
             pointer: string;
         };
         /**
@@ -5663,27 +4939,14 @@ export interface components {
          * @description One sentence on what is wrong with a training, and what to try.
          */
         FindingView: {
-            /**
-             * Env Step
-             * @description Where it shows.
-             */
+            /** @description Where it shows. */
             env_step: number;
-            /** Remedy */
             remedy: string;
-            /**
-             * Rule
-             * @description Name of the rule, for example `values_above_rewards`.
-             */
+            /** @description Name of the rule, for example `values_above_rewards`. */
             rule: string;
-            /**
-             * Sentence
-             * @description What is wrong, with the number.
-             */
+            /** @description What is wrong, with the number. */
             sentence: string;
-            /**
-             * Series
-             * @description Series that shows it.
-             */
+            /** @description Series that shows it. */
             series: string;
         };
         /**
@@ -5692,25 +4955,21 @@ export interface components {
          */
         Follow: {
             /**
-             * Delay Seconds
              * @description Time before the first evaluation of the job's first attempt.
              * @default 0
              */
             delay_seconds: number;
             /**
-             * Only Once
              * @description False evaluates the newest snapshot again while none is newer.
              * @default true
              */
             only_once: boolean;
             /**
-             * Same Episodes
              * @description True where a person named the seed: every snapshot meets the same episodes.
              * @default false
              */
             same_episodes: boolean;
             /**
-             * Throttle Seconds
              * @description Least time between the starts of two evaluations.
              * @default 0
              */
@@ -5722,7 +4981,6 @@ export interface components {
          */
         FollowAnswer: {
             /**
-             * Evaluated
              * @description Evaluations of the job that are stored.
              * @default 0
              */
@@ -5734,7 +4992,6 @@ export interface components {
              */
             snapshot?: components["schemas"]["SnapshotRef"] | null;
             /**
-             * Training
              * @description `live`: ask again later.
              *
              *     `waiting`: no attempt trains now, release the slot. `over`: no further snapshot will come.
@@ -5748,18 +5005,15 @@ export interface components {
          */
         FollowRequest: {
             /**
-             * Again
              * @description Whether the newest snapshot may be returned again if there is no newer one.
              * @default false
              */
             again: boolean;
             /**
-             * Evaluated
              * @description The latest snapshots that this attempt evaluated, whose records may not have arrived yet.
              * @default []
              */
             evaluated: string[];
-            /** Run Id */
             run_id: string;
         };
         /**
@@ -5769,15 +5023,9 @@ export interface components {
          *     Only stored experiments of earlier versions have it; submissions with it are refused.
          */
         GitCode: {
-            /**
-             * Dirty Digest
-             * @description SHA-256 of the difference to `head`, untracked files included; `null` for a clean tree.
-             */
+            /** @description SHA-256 of the difference to `head`, untracked files included; `null` for a clean tree. */
             dirty_digest?: string | null;
-            /**
-             * Head
-             * @description Commit of the work tree.
-             */
+            /** @description Commit of the work tree. */
             head: string;
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -5790,16 +5038,10 @@ export interface components {
          * @description A GPU of a worker.
          */
         Gpu: {
-            /** Index */
             index: number;
-            /** Memory Mib */
             memory_mib: number;
-            /** Name */
             name: string;
-            /**
-             * Uuid
-             * @default
-             */
+            /** @default  */
             uuid: string;
         };
         /**
@@ -5809,74 +5051,38 @@ export interface components {
          *     Each bucket counts the mean of every run that has data there.
          */
         GridGroup: {
-            /**
-             * By
-             * @description Fields of `group_by` and their values in this group; empty for a group of listed runs.
-             */
+            /** @description Fields of `group_by` and their values in this group; empty for a group of listed runs. */
             by?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
-            /**
-             * Carried
-             * @description How many of them are over and count with their last value.
-             */
+            /** @description How many of them are over and count with their last value. */
             carried: number[];
-            /** High */
             high: (number | null)[];
-            /**
-             * Iqm
-             * @description Interquartile mean: a quarter of the runs, rounded down, is left out at each end.
-             */
+            /** @description Interquartile mean: a quarter of the runs, rounded down, is left out at each end. */
             iqm?: (number | null)[];
-            /** Iqm High */
             iqm_high?: (number | null)[];
-            /**
-             * Iqm Low
-             * @description Lower end of the interval of the interquartile mean.
-             */
+            /** @description Lower end of the interval of the interquartile mean. */
             iqm_low?: (number | null)[];
             /**
-             * Low
              * @description Lower end of the 95 % bootstrap interval of the mean, which resamples runs within each
              *     environment; `null` with fewer than three runs in one.
              */
             low: (number | null)[];
-            /** Max */
             max: (number | null)[];
-            /** Mean */
             mean: (number | null)[];
-            /** Median */
             median: (number | null)[];
-            /** Min */
             min: (number | null)[];
-            /**
-             * N
-             * @description Runs that the statistics are over: those with data in the bucket and those carried forward.
-             */
+            /** @description Runs that the statistics are over: those with data in the bucket and those carried forward. */
             n: number[];
-            /** Name */
             name: string;
-            /**
-             * Run Ids
-             * @description All runs of the group, those without data included.
-             */
+            /** @description All runs of the group, those without data included. */
             run_ids?: string[];
-            /** Series */
             series: string;
-            /**
-             * Smoothed
-             * @description The mean, smoothed; empty without `smoothing`.
-             */
+            /** @description The mean, smoothed; empty without `smoothing`. */
             smoothed?: (number | null)[];
-            /**
-             * Stderr
-             * @description Standard error of the mean: the deviation over the root of n; `null` for one run.
-             */
+            /** @description Standard error of the mean: the deviation over the root of n; `null` for one run. */
             stderr?: (number | null)[];
-            /**
-             * Stdev
-             * @description Sample standard deviation; `null` for one run.
-             */
+            /** @description Sample standard deviation; `null` for one run. */
             stdev: (number | null)[];
         };
         /**
@@ -5884,34 +5090,18 @@ export interface components {
          * @description One curve with a value per bucket; `null` if a bucket holds no finite value.
          */
         GridSeries: {
-            /** Last */
             last: (number | null)[];
-            /** Max */
             max: (number | null)[];
-            /** Mean */
             mean: (number | null)[];
-            /** Min */
             min: (number | null)[];
-            /**
-             * N
-             * @description Points per bucket, finite and not.
-             */
+            /** @description Points per bucket, finite and not. */
             n: number[];
-            /** Nonfinite */
             nonfinite: number[];
-            /**
-             * Points
-             * @description All points in the buckets.
-             */
+            /** @description All points in the buckets. */
             points: number;
-            /** Run Id */
             run_id: string;
-            /** Series */
             series: string;
-            /**
-             * Smoothed
-             * @description The mean, smoothed; empty without `smoothing`.
-             */
+            /** @description The mean, smoothed; empty without `smoothing`. */
             smoothed?: (number | null)[];
         };
         /**
@@ -5921,34 +5111,21 @@ export interface components {
         GroupStatistics: {
             /** @description With `aggregates` only. */
             advice: components["schemas"]["SeedAdviceView"] | null;
-            /** Aggregates */
             aggregates: {
                 [key: string]: components["schemas"]["EstimateView"];
             };
-            /**
-             * By
-             * @description Fields of `group_by` and their values; empty for a listed group.
-             */
+            /** @description Fields of `group_by` and their values; empty for a listed group. */
             by: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
             efficiency: components["schemas"]["EfficiencyView"] | null;
-            /** Environments */
             environments: components["schemas"]["EnvironmentStatistics"][];
-            /** Name */
             name: string;
             profile: components["schemas"]["ProfileView"] | null;
-            /**
-             * Run Ids
-             * @description All runs of the group, those without a score included.
-             */
+            /** @description All runs of the group, those without a score included. */
             run_ids: string[];
-            /** Scores */
             scores: components["schemas"]["RunScore"][];
-            /**
-             * Seeds
-             * @description Fewest scores that any of its environments has.
-             */
+            /** @description Fewest scores that any of its environments has. */
             seeds: number;
         };
         /**
@@ -5957,7 +5134,6 @@ export interface components {
          */
         Health: {
             /**
-             * Status
              * @default ok
              * @constant
              */
@@ -5968,17 +5144,10 @@ export interface components {
          * @description What the rules found in the curves and evaluations of a run so far.
          */
         HealthView: {
-            /**
-             * Findings
-             * @description The gravest first; empty for a run that looks healthy.
-             */
+            /** @description The gravest first; empty for a run that looks healthy. */
             findings: components["schemas"]["FindingView"][];
-            /** Run Id */
             run_id: string;
-            /**
-             * Series
-             * @description Series that the rules could read: a rule whose series are missing says nothing.
-             */
+            /** @description Series that the rules could read: a rule whose series are missing says nothing. */
             series: string[];
         };
         /**
@@ -5989,7 +5158,6 @@ export interface components {
          */
         HindsightReplay: {
             /**
-             * Ratio
              * @description Virtual goals per real one: 4 relabels four sampled transitions of five.
              * @default 4
              */
@@ -6000,25 +5168,16 @@ export interface components {
          * @description A new invitation, with the role and rights of the invited person.
          */
         InvitationRequest: {
-            /** Display Name */
             display_name?: string | null;
-            /** Email */
             email?: string | null;
             /**
-             * Is Admin
              * @description Whether the person becomes an administrator of the server.
              * @default false
              */
             is_admin: boolean;
-            /**
-             * Name
-             * @description Login name that is proposed; `null`: the person chooses one.
-             */
+            /** @description Login name that is proposed; `null`: the person chooses one. */
             name?: string | null;
-            /**
-             * Projects
-             * @default []
-             */
+            /** @default [] */
             projects: components["schemas"]["ProjectRole"][];
         };
         /**
@@ -6026,57 +5185,27 @@ export interface components {
          * @description An invitation. Only the answer to its creation holds the link.
          */
         InvitationView: {
-            /**
-             * Created At
-             * Format: date-time
-             */
+            /** Format: date-time */
             created_at: string;
-            /**
-             * Created By
-             * @description Login name; `null` once that user is deleted.
-             */
+            /** @description Login name; `null` once that user is deleted. */
             created_by: string | null;
-            /** Display Name */
             display_name: string;
-            /** Email */
             email: string | null;
-            /**
-             * Expires At
-             * Format: date-time
-             */
+            /** Format: date-time */
             expires_at: string;
-            /** Id */
             id: string;
-            /** Is Admin */
             is_admin: boolean;
-            /**
-             * Name
-             * @description Login name that is proposed.
-             */
+            /** @description Login name that is proposed. */
             name: string | null;
-            /**
-             * Projects
-             * @description Roles that the person gets; projects that were deleted since are left out.
-             */
+            /** @description Roles that the person gets; projects that were deleted since are left out. */
             projects: components["schemas"]["UserProjectView"][];
-            /** Redeemed At */
             redeemed_at: string | null;
-            /**
-             * Redeemed By
-             * @description Login name of the new user.
-             */
+            /** @description Login name of the new user. */
             redeemed_by: string | null;
-            /** Revoked At */
             revoked_at: string | null;
-            /**
-             * State
-             * @enum {string}
-             */
+            /** @enum {string} */
             state: "open" | "redeemed" | "expired" | "revoked";
-            /**
-             * Url
-             * @description The link that the person opens; whoever opens it first becomes that user.
-             */
+            /** @description The link that the person opens; whoever opens it first becomes that user. */
             url?: string | null;
         };
         /**
@@ -6084,7 +5213,6 @@ export interface components {
          * @description New invitations with their links, which are not shown again.
          */
         InvitationsView: {
-            /** Items */
             items: components["schemas"]["InvitationView"][];
         };
         /**
@@ -6092,12 +5220,8 @@ export interface components {
          * @description Invites one or several people.
          */
         InviteRequest: {
-            /**
-             * Expires In Hours
-             * @default 168
-             */
+            /** @default 168 */
             expires_in_hours: number;
-            /** Invitations */
             invitations: components["schemas"]["InvitationRequest"][];
         };
         /**
@@ -6106,68 +5230,57 @@ export interface components {
          */
         IqnParameters: {
             /**
-             * Acting Fractions
              * @description Quantile fractions whose mean is the value of an action, K.
              * @default 32
              */
             acting_fractions: number;
             /**
-             * Activation
              * @description Non-linearity between layers; convolutions have rectifiers.
              * @default relu
              * @enum {string}
              */
             activation: "relu" | "tanh";
             /**
-             * Adam Epsilon
              * @description Added to the root of Adam's second moment.
              * @default 1e-8
              */
             adam_epsilon: number;
             /**
-             * Batch Size
              * @description Transitions per update.
              * @default 64
              */
             batch_size: number;
             /**
-             * Buffer Size
              * @description Capacity of the replay memory in transitions.
              * @default 100000
              */
             buffer_size: number;
             /**
-             * Cosines
              * @description Cosines that a fraction is embedded by.
              * @default 64
              */
             cosines: number;
             /**
-             * Double
              * @description Choose the next action with the online network and value it with the target network.
              * @default false
              */
             double: boolean;
             /**
-             * Epsilon Decay Steps
              * @description env_steps over which epsilon falls linearly.
              * @default 10000
              */
             epsilon_decay_steps: number;
             /**
-             * Epsilon End
              * @description Probability of a random action from `epsilon_decay_steps` on.
              * @default 0.05
              */
             epsilon_end: number;
             /**
-             * Epsilon Start
              * @description Probability of a random action at env_step 0.
              * @default 1
              */
             epsilon_start: number;
             /**
-             * Fractions
              * @description Quantile fractions per sample of the present values, N.
              *
              *     64 in the paper, which shows 8 to do nearly as well.
@@ -6175,13 +5288,11 @@ export interface components {
              */
             fractions: number;
             /**
-             * Gamma
              * @description Discount factor per env_step.
              * @default 0.99
              */
             gamma: number;
             /**
-             * Hidden Sizes
              * @description Units of each hidden layer.
              *
              *     Where observations are images, of those behind the convolutions.
@@ -6192,31 +5303,26 @@ export interface components {
              */
             hidden_sizes: number[];
             /**
-             * Kappa
              * @description Error up to which the loss is quadratic.
              * @default 1
              */
             kappa: number;
             /**
-             * Learning Rate
              * @description Adam step size.
              * @default 0.001
              */
             learning_rate: number;
             /**
-             * Learning Starts
              * @description env_steps collected before the first update.
              * @default 1000
              */
             learning_starts: number;
             /**
-             * Max Grad Norm
              * @description Global gradient norm to clip to; `null` does not clip.
              * @default 10
              */
             max_grad_norm: number | null;
             /**
-             * N Step
              * @description Rewards that are summed up before the bootstrap.
              * @default 1
              */
@@ -6229,25 +5335,21 @@ export interface components {
             /** @description Sampling in proportion to errors; `null` samples evenly. */
             prioritized?: components["schemas"]["PrioritizedReplay"] | null;
             /**
-             * Target Fractions
              * @description Quantile fractions per sample of the target, N'; 64 in the paper.
              * @default 8
              */
             target_fractions: number;
             /**
-             * Target Update Every
              * @description Updates between two copies of the online network into the target network.
              * @default 500
              */
             target_update_every: number;
             /**
-             * Train Every
              * @description env_steps between two calls to learn.
              * @default 1
              */
             train_every: number;
             /**
-             * Updates Per Train
              * @description Updates made by one call to learn.
              * @default 1
              */
@@ -6258,10 +5360,7 @@ export interface components {
          * @description Body of a request to pause or cancel a job.
          */
         JobAction: {
-            /**
-             * Reason
-             * @default
-             */
+            /** @default  */
             reason: string;
         };
         /**
@@ -6270,7 +5369,6 @@ export interface components {
          */
         JobChange: {
             limits?: components["schemas"]["LimitsChange"] | null;
-            /** Priority */
             priority?: number | null;
             priority_class?: components["schemas"]["PriorityClass"] | null;
         };
@@ -6281,31 +5379,18 @@ export interface components {
         JobExplanation: {
             /** @description How well earlier starts in its pool were estimated; `null` unless the job is queued. */
             accuracy?: components["schemas"]["EstimateAccuracy"] | null;
-            /**
-             * Ahead
-             * @description Jobs that start before it and compete with it for a worker.
-             */
+            /** @description Jobs that start before it and compete with it for a worker. */
             ahead: number;
-            /**
-             * Ahead Is Cut
-             * @description Whether only the first jobs of the queue were looked at, so that more may be ahead.
-             */
+            /** @description Whether only the first jobs of the queue were looked at, so that more may be ahead. */
             ahead_is_cut: boolean;
             /** @description When it is expected to start; `null` unless the job is queued. */
             estimate?: components["schemas"]["StartEstimate"] | null;
-            /** Job Id */
             job_id: string;
-            /**
-             * Own Ahead
-             * @description IDs of those among them that the caller may read, the first to start first.
-             */
+            /** @description IDs of those among them that the caller may read, the first to start first. */
             own_ahead: string[];
             /** @description `null` unless the job is queued. */
             reason: components["schemas"]["WaitReason"] | null;
-            /**
-             * Sentence
-             * @description The same in words.
-             */
+            /** @description The same in words. */
             sentence: string;
             state: components["schemas"]["JobState"];
             /** @description `null` unless the job is queued in a pool that admits its project. */
@@ -6317,7 +5402,6 @@ export interface components {
          */
         JobOptions: {
             /**
-             * After
              * @description IDs of jobs of the project that have to end before.
              * @default []
              */
@@ -6326,19 +5410,16 @@ export interface components {
              * @default {
              *       "grace_seconds": 120,
              *       "max_attempts": 20,
-             *       "stall_seconds": 1800,
-             *       "wall_seconds": null
+             *       "stall_seconds": 1800
              *     }
              */
             limits: components["schemas"]["Limits"];
             /**
-             * Max Running
              * @description Most jobs of the experiment that run at the same time; `null` sets no limit, and leaves that
              *     of an existing experiment as it is.
              */
             max_running?: number | null;
             /**
-             * On
              * @description Whether they have to succeed (one that fails or is cancelled cancels the job, with the cause
              *     `dependency`), or have to end in `any` way.
              * @default success
@@ -6346,13 +5427,11 @@ export interface components {
              */
             on: "success" | "any";
             /**
-             * Pool
              * @description Pool of workers.
              * @default default
              */
             pool: string;
             /**
-             * Priority
              * @description Order among the person's own jobs of a class: higher goes first.
              * @default 0
              */
@@ -6368,7 +5447,6 @@ export interface components {
              *       "cpu_threads": 1,
              *       "evaluation": "inline",
              *       "gpus": 0,
-             *       "memory_mib": null,
              *       "pack": "off"
              *     }
              */
@@ -6376,15 +5454,14 @@ export interface components {
             /** @default train */
             schedule: components["schemas"]["Schedule"];
             /**
-             * Seeds
-             * @description One run per seed.
+             * @description One run per seed. The server takes at most 1,000 in one submission; the command, the Python
+             *     client and the dashboard send more as several submissions of the same definition.
              * @default [
              *       0
              *     ]
              */
             seeds: number[];
             /**
-             * Then
              * @description Jobs to queue for each run after its training, each once the one before has succeeded.
              * @default []
              */
@@ -6395,11 +5472,8 @@ export interface components {
          * @description Why the action was refused for one job.
          */
         JobRefusal: {
-            /** Code */
             code: string;
-            /** Detail */
             detail: string;
-            /** Job Id */
             job_id: string;
         };
         /**
@@ -6408,7 +5482,6 @@ export interface components {
          */
         JobReorder: {
             /**
-             * Before
              * @description ID of the waiting job directly before which it is to start; `null`: after all of the person's
              *     other jobs in the same pool, project and class.
              */
@@ -6420,7 +5493,6 @@ export interface components {
          */
         JobRequest: {
             /**
-             * After
              * @description IDs of jobs of the project that have to end before.
              * @default []
              */
@@ -6428,10 +5500,7 @@ export interface components {
             /**
              * @default {
              *       "delay_seconds": 0,
-             *       "episodes": null,
-             *       "formats": null,
              *       "only_once": true,
-             *       "seed": null,
              *       "snapshot": "newest",
              *       "throttle_seconds": 0
              *     }
@@ -6441,28 +5510,20 @@ export interface components {
              * @default {
              *       "grace_seconds": 120,
              *       "max_attempts": 20,
-             *       "stall_seconds": 1800,
-             *       "wall_seconds": null
+             *       "stall_seconds": 1800
              *     }
              */
             limits: components["schemas"]["Limits"];
             /**
-             * On
              * @description Whether they have to succeed (one that fails or is cancelled cancels the job, with the cause
              *     `dependency`), or have to end in `any` way.
              * @default success
              * @enum {string}
              */
             on: "success" | "any";
-            /**
-             * Pool
-             * @description Pool of workers; `null` takes the one of the run's training.
-             */
+            /** @description Pool of workers; `null` takes the one of the run's training. */
             pool?: string | null;
-            /**
-             * Priority
-             * @default 0
-             */
+            /** @default 0 */
             priority: number;
             /** @default normal */
             priority_class: components["schemas"]["PriorityClass"];
@@ -6472,7 +5533,6 @@ export interface components {
              *       "cpu_threads": 1,
              *       "evaluation": "inline",
              *       "gpus": 0,
-             *       "memory_mib": null,
              *       "pack": "off"
              *     }
              */
@@ -6484,29 +5544,19 @@ export interface components {
          * @description Which jobs are meant; members that are left out take all.
          */
         JobSelection: {
-            /** Experiment */
             experiment?: string | null;
-            /**
-             * Jobs
-             * @description IDs.
-             */
+            /** @description IDs. */
             jobs?: string[] | null;
-            /** Pool */
             pool?: string | null;
             priority_class?: components["schemas"]["PriorityClass"] | null;
-            /** Run */
             run?: string | null;
             schedule?: components["schemas"]["Schedule"] | null;
             /**
-             * States
              * @description Empty takes all states in which the action changes something.
              * @default []
              */
             states: components["schemas"]["JobState"][];
-            /**
-             * User
-             * @description Login name of who submitted them; `me` is the caller.
-             */
+            /** @description Login name of who submitted them; `me` is the caller. */
             user?: string | null;
         };
         /**
@@ -6526,34 +5576,22 @@ export interface components {
          */
         JobView: {
             /**
-             * Afresh
              * @description Whether its first attempt begins at the start of the run, whatever snapshots there are.
              * @default false
              */
             afresh: boolean;
-            /**
-             * After
-             * @description IDs of the jobs that had to end, or have to, before it starts.
-             */
+            /** @description IDs of the jobs that had to end, or have to, before it starts. */
             after?: string[];
             /**
-             * Allow Code Change
              * @description Whether it may go on with other code than the experiment's.
              * @default false
              */
             allow_code_change: boolean;
-            /** Attempts */
             attempts: number;
             cause: components["schemas"]["Cause"] | null;
-            /**
-             * Created At
-             * Format: date-time
-             */
+            /** Format: date-time */
             created_at: string;
-            /**
-             * Created By
-             * @description Login name; `(deleted user)` if the user was deleted while the answer was made.
-             */
+            /** @description Login name; `(deleted user)` if the user was deleted while the answer was made. */
             created_by: string;
             /**
              * @description When it is expected to start; `null` unless queued, and from a server of schema 0022 or
@@ -6561,12 +5599,9 @@ export interface components {
              */
             estimate?: components["schemas"]["StartEstimate"] | null;
             evaluate: components["schemas"]["EvaluateOptions"] | null;
-            /** Experiment Id */
             experiment_id: string;
             failure: components["schemas"]["Failure"] | null;
-            /** Finished At */
             finished_at: string | null;
-            /** Id */
             id: string;
             limits: components["schemas"]["Limits"];
             /**
@@ -6575,42 +5610,29 @@ export interface components {
              */
             not_uploaded: components["schemas"]["BacklogView"] | null;
             /**
-             * On
              * @description Whether they have to succeed, or to end in any way.
              * @default success
              * @enum {string}
              */
             on: "success" | "any";
-            /** Pool */
             pool: string;
-            /**
-             * Position
-             * @description Place in its pool's queue from 1; `null` unless queued.
-             */
+            /** @description Place in its pool's queue from 1; `null` unless queued. */
             position: number | null;
-            /** Priority */
             priority: number;
             /** @default normal */
             priority_class: components["schemas"]["PriorityClass"];
             /**
-             * Project
              * @description Slug of its project; empty from a server of schema 0010 or before.
              * @default
              */
             project: string;
             resources: components["schemas"]["Resources"];
-            /** Run Ids */
             run_ids: string[];
             schedule: components["schemas"]["Schedule"];
-            /** Started At */
             started_at: string | null;
             state: components["schemas"]["JobState"];
-            /**
-             * Waiting
-             * @description Why a queued job has not started, in words; `null` otherwise.
-             */
+            /** @description Why a queued job has not started, in words; `null` otherwise. */
             waiting: string | null;
-            /** Worker Id */
             worker_id: string | null;
         };
         /**
@@ -6618,28 +5640,17 @@ export interface components {
          * @description What a request to act on many jobs did.
          */
         JobsActed: {
-            /**
-             * Done
-             * @description IDs of the jobs that were changed; empty with `dry_run`.
-             */
+            /** @description IDs of the jobs that were changed; empty with `dry_run`. */
             done: string[];
             /**
-             * Matched
              * @description Selected jobs on which the caller may act, in a state in which the action changes something:
              *     counted before it, those after `after` alone.
              */
             matched: number;
-            /**
-             * Next After
-             * @description Pass as `after` to act on the next jobs; `null` if none is left.
-             */
+            /** @description Pass as `after` to act on the next jobs; `null` if none is left. */
             next_after: string | null;
-            /**
-             * Not Permitted
-             * @description Selected jobs of other persons, on which the caller may not act.
-             */
+            /** @description Selected jobs of other persons, on which the caller may not act. */
             not_permitted: number;
-            /** Refused */
             refused: components["schemas"]["JobRefusal"][];
         };
         /**
@@ -6649,7 +5660,6 @@ export interface components {
         JobsAction: {
             action: components["schemas"]["JobVerb"];
             /**
-             * After
              * @description `next_after` of the request before, to go on with the next jobs.
              * @default
              */
@@ -6657,31 +5667,24 @@ export interface components {
             /** @description What `change` changes of each job; not given with other actions. */
             change?: components["schemas"]["JobChange"] | null;
             /**
-             * Dry Run
              * @description Counts the jobs and changes none.
              * @default false
              */
             dry_run: boolean;
-            /**
-             * Reason
-             * @default
-             */
+            /** @default  */
             reason: string;
             selection: components["schemas"]["JobSelection"];
         };
+        /** JsonValue */
         JsonValue: unknown;
         /**
          * LaneView
          * @description The waiting jobs of one class in a pool, of the projects that the caller may read.
          */
         LaneView: {
-            /**
-             * Mine
-             * @description Those among them that the caller submitted.
-             */
+            /** @description Those among them that the caller submitted. */
             mine: number;
             priority_class: components["schemas"]["PriorityClass"];
-            /** Waiting */
             waiting: number;
         };
         /**
@@ -6689,13 +5692,9 @@ export interface components {
          * @description Changes the learning rate linearly to `final_value` over `env_steps`, then keeps it.
          */
         LearningRateSchedule: {
-            /**
-             * Env Steps
-             * @description Length of the schedule in env_steps.
-             */
+            /** @description Length of the schedule in env_steps. */
             env_steps: number;
             /**
-             * Final Value
              * @description Learning rate from `env_steps` on.
              * @default 0
              */
@@ -6711,9 +5710,7 @@ export interface components {
          * @description A run that has no score.
          */
         LeftOutRun: {
-            /** Reason */
             reason: string;
-            /** Run Id */
             run_id: string;
         };
         /**
@@ -6722,20 +5719,17 @@ export interface components {
          */
         Limits: {
             /**
-             * Grace Seconds
              * @description Time between the wish to stop and SIGKILL.
              * @default 120
              */
             grace_seconds: number;
             /**
-             * Max Attempts
              * @description Attempts after infrastructure failures before the job fails. Failed starts, for which the
              *     worker is at fault, are counted separately.
              * @default 20
              */
             max_attempts: number;
             /**
-             * Stall Seconds
              * @description Longest time without a new env_step or update before the attempt is ended as stalled.
              *
              *     In a continuous evaluation, the longest that one evaluation may take.
@@ -6743,7 +5737,6 @@ export interface components {
              */
             stall_seconds: number;
             /**
-             * Wall Seconds
              * @description Wall time of an attempt.
              *
              *     Reaching it saves a snapshot and ends the job as failed with the cause `time_limit`. The time in
@@ -6756,16 +5749,10 @@ export interface components {
          * @description A change of the limits of a job; members that are left out stay as they are.
          */
         LimitsChange: {
-            /** Grace Seconds */
             grace_seconds?: number | null;
-            /** Max Attempts */
             max_attempts?: number | null;
-            /** Stall Seconds */
             stall_seconds?: number | null;
-            /**
-             * Wall Seconds
-             * @description `null` takes the default of the pool.
-             */
+            /** @description `null` takes the default of the pool. */
             wall_seconds?: number | null;
         };
         /**
@@ -6773,37 +5760,18 @@ export interface components {
          * @description The purpose of a one-time link or an invitation, before it is redeemed.
          */
         LinkPreview: {
-            /** Display Name */
             display_name: string;
-            /**
-             * Invited By
-             * @description Login name of the administrator who made the invitation.
-             */
+            /** @description Login name of the administrator who made the invitation. */
             invited_by: string | null;
-            /**
-             * Is Admin
-             * @description Whether the user is, or becomes, an administrator of the server.
-             */
+            /** @description Whether the user is, or becomes, an administrator of the server. */
             is_admin: boolean;
-            /**
-             * Kind
-             * @enum {string}
-             */
+            /** @enum {string} */
             kind: "login" | "invitation";
-            /**
-             * Problems
-             * @description Why name and password of the request would be refused.
-             */
+            /** @description Why name and password of the request would be refused. */
             problems: components["schemas"]["FieldProblem"][];
-            /**
-             * Projects
-             * @description Roles that the invited person gets.
-             */
+            /** @description Roles that the invited person gets. */
             projects: components["schemas"]["UserProjectView"][];
-            /**
-             * User
-             * @description Login name of the user, or the one that is proposed to the invited person.
-             */
+            /** @description Login name of the user, or the one that is proposed to the invited person. */
             user: string | null;
         };
         /**
@@ -6811,60 +5779,47 @@ export interface components {
          * @description A field of runs that filters, orders, columns and groups may name.
          */
         ListFieldView: {
-            /**
-             * Choices
-             * @description Its values, if there are few.
-             */
+            /** @description Its values, if there are few. */
             choices: string[];
-            /** Description */
             description: string;
-            /**
-             * Kind
-             * @description What it is compared with: `text`, `number`, `time`, `choice` or `flag`.
-             */
+            /** @description What it is compared with: `text`, `number`, `time`, `choice` or `flag`. */
             kind: string;
-            /** Name */
             name: string;
         };
         /**
          * LogLine
-         * @description A line of a run's log.
+         * @description A complete line of a run's log.
          */
         LogLine: {
-            /** Attempt Id */
             attempt_id: string;
-            /**
-             * N
-             * @description Ordinal within the run, from 1.
-             */
+            /** @description Ordinal within the run, from 1. */
             n: number;
-            /**
-             * Stream
-             * @enum {string}
-             */
+            /** @enum {string} */
             stream: "stdout" | "stderr" | "palestra";
-            /** Text */
             text: string;
-            /** Wall */
             wall: number;
         };
         /**
          * LogLines
          * @description Lines of the trainer's output.
+         *
+         *     The open lines of a record replace those of the record before it, of the same attempt, run and
+         *     stream. A record with neither complete nor open lines removes them.
          */
         LogLines: {
-            /** Lines */
             lines: string[];
-            /** Run */
-            run: string;
             /**
-             * Stream
-             * @enum {string}
+             * @description Text so far of the lines after `lines` that are not complete, such as progress bars.
+             *
+             *     Servers that take them say so when an attempt is claimed (`ClaimAnswer.takes_open_lines`).
+             * @default []
              */
+            open_lines: string[];
+            run: string;
+            /** @enum {string} */
             stream: "stdout" | "stderr" | "palestra";
             /**
-             * Truncated
-             * @description Characters cut from over-long lines.
+             * @description Characters that were cut from over-long lines without a note in the line.
              * @default 0
              */
             truncated: number;
@@ -6873,7 +5828,6 @@ export interface components {
              * @enum {string}
              */
             type: "log";
-            /** Wall */
             wall: number;
         };
         /**
@@ -6881,19 +5835,18 @@ export interface components {
          * @description Consecutive lines of a run's log.
          */
         LogView: {
-            /**
-             * Complete
-             * @description True when no later line is stored now.
-             */
+            /** @description True when no later line is stored now. */
             complete: boolean;
-            /** Lines */
             lines: components["schemas"]["LogLine"][];
-            /**
-             * Next After
-             * @description Pass as `after` to go on.
-             */
+            /** @description Pass as `after` to go on. */
             next_after: number;
-            /** Run Id */
+            /**
+             * @description The lines that follow and are not complete yet, such as progress bars.
+             *
+             *     They replace those of every earlier answer. Empty unless the answer is `complete`.
+             * @default []
+             */
+            open_lines: components["schemas"]["OpenLogLine"][];
             run_id: string;
         };
         /**
@@ -6901,9 +5854,7 @@ export interface components {
          * @description A link that logs a user in once, and lets the user set a password. It is shown once.
          */
         LoginLinkView: {
-            /** Expires In Seconds */
             expires_in_seconds: number;
-            /** Url */
             url: string;
         };
         /**
@@ -6912,7 +5863,6 @@ export interface components {
          */
         LoginOptions: {
             /**
-             * Password
              * @description Whether anybody has set a password.
              *
              *     Without a password, only links of `palestra login-link` log a browser in.
@@ -6924,9 +5874,7 @@ export interface components {
          * @description Browser login with user name and password.
          */
         LoginRequest: {
-            /** Password */
             password: string;
-            /** User */
             user: string;
         };
         /**
@@ -6934,38 +5882,21 @@ export interface components {
          * @description A browser login of the caller that has not ended.
          */
         LoginSessionView: {
-            /**
-             * Address
-             * @description Address of the latest use.
-             */
+            /** @description Address of the latest use. */
             address: string | null;
-            /**
-             * Browser
-             * @description Browser and system in words, for example `Firefox on Linux`; `null` if unknown.
-             */
+            /** @description Browser and system in words, for example `Firefox on Linux`; `null` if unknown. */
             browser: string | null;
-            /**
-             * Created At
-             * Format: date-time
-             */
+            /** Format: date-time */
             created_at: string;
-            /** Id */
             id: string;
-            /**
-             * Is Present
-             * @description Whether it is the login of this request.
-             */
+            /** @description Whether it is the login of this request. */
             is_present: boolean;
             /**
-             * Last Used At
              * Format: date-time
              * @description Time of the latest use, up to 20 s late; a waiting stream does not count as one.
              */
             last_used_at: string;
-            /**
-             * Opened By
-             * @description `null` for a login that an older version of the server opened.
-             */
+            /** @description `null` for a login that an older version of the server opened. */
             opened_by: ("password" | "link" | "invitation") | null;
         };
         /**
@@ -6975,26 +5906,16 @@ export interface components {
          *     The first bound that is reached ends the run.
          */
         LoopSpec: {
-            /**
-             * Env Steps
-             * @description Budget in env_steps, summed over environments, counted over the whole life of the run.
-             */
+            /** @description Budget in env_steps, summed over environments, counted over the whole life of the run. */
             env_steps?: number | null;
-            /**
-             * Episodes
-             * @description Budget in finished episodes.
-             */
+            /** @description Budget in finished episodes. */
             episodes?: number | null;
             /**
-             * Epoch Env Steps
              * @description env_steps per epoch; an EpochStatsRecord is sent at every epoch's end.
              * @default 1000
              */
             epoch_env_steps: number;
-            /**
-             * Updates
-             * @description Budget in optimiser steps.
-             */
+            /** @description Budget in optimiser steps. */
             updates?: number | null;
         };
         /**
@@ -7002,31 +5923,19 @@ export interface components {
          * @description A member of a project.
          */
         MemberView: {
-            /**
-             * Disabled
-             * @description Whether the user is disabled and can do nothing.
-             */
+            /** @description Whether the user is disabled and can do nothing. */
             disabled: boolean;
-            /** Display Name */
             display_name: string;
             role: components["schemas"]["Role"];
-            /**
-             * Service Account
-             * @description Whether it is a service account of the project, not a person.
-             */
+            /** @description Whether it is a service account of the project, not a person. */
             service_account: boolean;
             /**
-             * Since
              * Format: date-time
              * @description When the user became a member.
              */
             since: string;
-            /**
-             * User
-             * @description Login name.
-             */
+            /** @description Login name. */
             user: string;
-            /** User Id */
             user_id: string;
         };
         /**
@@ -7041,19 +5950,12 @@ export interface components {
          * @description A project of the caller, with the caller's role and permissions in it.
          */
         MembershipView: {
-            /** Archived */
             archived: boolean;
-            /** Name */
             name: string;
-            /**
-             * Permissions
-             * @description Permissions of the role, limited to the credential's scopes.
-             */
+            /** @description Permissions of the role, limited to the credential's scopes. */
             permissions: components["schemas"]["Permission"][];
-            /** Project Id */
             project_id: string;
             role: components["schemas"]["Role"];
-            /** Slug */
             slug: string;
         };
         /**
@@ -7063,17 +5965,13 @@ export interface components {
          *     A worker imports such a module by its option `--import`.
          */
         ModuleCode: {
-            /**
-             * Digest
-             * @description SHA-256 of the sources of the top-level module.
-             */
+            /** @description SHA-256 of the sources of the top-level module. */
             digest: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             kind: "module";
-            /** Module */
             module: string;
         };
         /**
@@ -7081,10 +5979,7 @@ export interface components {
          * @description A request to move an experiment to another project.
          */
         MoveRequest: {
-            /**
-             * To
-             * @description Slug of the other project.
-             */
+            /** @description Slug of the other project. */
             to: string;
         };
         /**
@@ -7093,32 +5988,27 @@ export interface components {
          */
         NafParameters: {
             /**
-             * Activation
              * @description Non-linearity between layers.
              * @default relu
              * @enum {string}
              */
             activation: "relu" | "tanh";
             /**
-             * Batch Size
              * @description Transitions per update.
              * @default 64
              */
             batch_size: number;
             /**
-             * Buffer Size
              * @description Capacity of the replay memory in transitions.
              * @default 1000000
              */
             buffer_size: number;
             /**
-             * Gamma
              * @description Discount factor per env_step.
              * @default 0.99
              */
             gamma: number;
             /**
-             * Hidden Sizes
              * @description Units of each hidden layer of every network.
              * @default [
              *       256,
@@ -7133,21 +6023,16 @@ export interface components {
              */
             hindsight?: components["schemas"]["HindsightReplay"] | null;
             /**
-             * Learning Rate
              * @description Adam step size.
              * @default 0.001
              */
             learning_rate: number;
             /**
-             * Learning Starts
              * @description env_steps collected before the first update, with actions drawn evenly from the space.
              * @default 1000
              */
             learning_starts: number;
-            /**
-             * Max Grad Norm
-             * @description Global gradient norm to clip to; `null` does not clip.
-             */
+            /** @description Global gradient norm to clip to; `null` does not clip. */
             max_grad_norm?: number | null;
             /**
              * @description Name of the agent. (enum property replaced by openapi-typescript)
@@ -7155,7 +6040,6 @@ export interface components {
              */
             name: "naf";
             /**
-             * Noise
              * @description Kind of the noise on actions: Ornstein-Uhlenbeck with theta 0.15, or independent Gaussian
              *     noise.
              * @default gaussian
@@ -7163,25 +6047,21 @@ export interface components {
              */
             noise: "ornstein_uhlenbeck" | "gaussian";
             /**
-             * Noise Scale
              * @description Size of the steps of the noise on actions, which lie in [-1, 1].
              * @default 0.2
              */
             noise_scale: number;
             /**
-             * Tau
              * @description Share of the way that the target network goes towards the network at each update.
              * @default 0.001
              */
             tau: number;
             /**
-             * Train Every
              * @description env_steps between two calls to learn.
              * @default 1
              */
             train_every: number;
             /**
-             * Updates Per Train
              * @description Updates made by one call to learn.
              * @default 5
              */
@@ -7198,7 +6078,6 @@ export interface components {
              */
             name: "nan_guard";
             /**
-             * Updates
              * @description Number of consecutive updates whose loss is not finite.
              * @default 100
              */
@@ -7210,23 +6089,16 @@ export interface components {
          */
         Normalisation: {
             /**
-             * Kind
              * @description `table`: by published scores. `given`: by `references` alone. `min_max`: by the lowest and
              *     the highest score of each environment in this query, so it says nothing about other queries.
              * @enum {string}
              */
             kind: "table" | "given" | "min_max";
-            /**
-             * References
-             * @description Scores by environment ID; they go before those of the table.
-             */
+            /** @description Scores by environment ID; they go before those of the table. */
             references?: {
                 [key: string]: components["schemas"]["ReferenceScores"];
             };
-            /**
-             * Table
-             * @description Name of a table with its version: `atari-human-1` or `mujoco-d4rl-1`.
-             */
+            /** @description Name of a table with its version: `atari-human-1` or `mujoco-d4rl-1`. */
             table?: string | null;
         };
         /**
@@ -7234,21 +6106,15 @@ export interface components {
          * @description A notice about an attempt that the run's page shows.
          */
         Note: {
-            /**
-             * Code
-             * @description For example `resume_statistical`, `points_dropped`, `env_not_deterministic`.
-             */
+            /** @description For example `resume_statistical`, `points_dropped`, `env_not_deterministic`. */
             code: string;
-            /** Message */
             message: string;
-            /** Run */
             run: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "note";
-            /** Wall */
             wall: number;
         };
         /**
@@ -7259,35 +6125,39 @@ export interface components {
          */
         OccupancyBucket: {
             /**
-             * Busy Seconds
              * @description Slots that jobs occupied or were assigned to.
              * @default 0
              */
             busy_seconds: number;
             /**
-             * Idle Waiting Seconds
              * @description Free slots beside queued jobs that fitted them, whatever held these: a pause, a limit, or the
              *     time until they were told to start.
              * @default 0
              */
             idle_waiting_seconds: number;
             /**
-             * Recorded Seconds
              * @description Seconds of which the numbers below are known: a server ran and recorded them.
              * @default 0
              */
             recorded_seconds: number;
             /**
-             * Slot Seconds
              * @description Slots of workers that were online and not draining.
              * @default 0
              */
             slot_seconds: number;
-            /**
-             * Start
-             * Format: date-time
-             */
+            /** Format: date-time */
             start: string;
+        };
+        /**
+         * OpenLogLine
+         * @description A line of a run's log that is not complete; its text is the newest one.
+         */
+        OpenLogLine: {
+            attempt_id: string;
+            /** @enum {string} */
+            stream: "stdout" | "stderr" | "palestra";
+            text: string;
+            wall: number;
         };
         /**
          * Order
@@ -7307,42 +6177,26 @@ export interface components {
          */
         OverviewView: {
             /**
-             * Failed
              * @description Own runs that failed since `failed_since` and were not retried, the latest failure first: at
              *     most 20. Runs of archived experiments are left out.
              */
             failed: components["schemas"]["RunView"][];
             /**
-             * Failed Since
              * Format: date-time
              * @description Seven days ago.
              */
             failed_since: string;
-            /** Failed Total */
             failed_total: number;
             /** @description The own waiting job that is expected to start first; `null` if none waits. */
             next_job: components["schemas"]["JobView"] | null;
-            /**
-             * Paused
-             * @description Own jobs that are paused.
-             */
+            /** @description Own jobs that are paused. */
             paused: number;
-            /**
-             * Projects
-             * @description One for each project of the caller, by slug.
-             */
+            /** @description One for each project of the caller, by slug. */
             projects: components["schemas"]["ProjectJobsView"][];
-            /**
-             * Running
-             * @description Own runs that train now, the newest first: at most 20.
-             */
+            /** @description Own runs that train now, the newest first: at most 20. */
             running: components["schemas"]["RunView"][];
-            /** Running Total */
             running_total: number;
-            /**
-             * Waiting
-             * @description Own jobs that wait in the queue.
-             */
+            /** @description Own jobs that wait in the queue. */
             waiting: number;
         };
         /**
@@ -7354,12 +6208,8 @@ export interface components {
             of_person: components["schemas"]["QuotaStateView"];
             /** @description Of the project with all its persons. */
             of_project: components["schemas"]["QuotaStateView"];
-            /** Pool */
             pool: string;
-            /**
-             * Project
-             * @description Slug.
-             */
+            /** @description Slug. */
             project: string;
         };
         /**
@@ -7367,15 +6217,9 @@ export interface components {
          * @description The quotas that limit the caller: only pools and projects in which there is a limit.
          */
         OwnQuotasView: {
-            /**
-             * Items
-             * @description By pool and project.
-             */
+            /** @description By pool and project. */
             items: components["schemas"]["OwnQuotaView"][];
-            /**
-             * Period Seconds
-             * @description Length of the period, which ends now, of the device-hours.
-             */
+            /** @description Length of the period, which ends now, of the device-hours. */
             period_seconds: number;
         };
         /**
@@ -7383,258 +6227,155 @@ export interface components {
          * @description The numbers of objects that a user owns, over all projects.
          */
         OwnedView: {
-            /** Experiments */
             experiments: number;
-            /** Jobs */
             jobs: number;
-            /**
-             * Live Jobs
-             * @description Jobs that have not ended, paused ones included.
-             */
+            /** @description Jobs that have not ended, paused ones included. */
             live_jobs: number;
-            /** Runs */
             runs: number;
-            /** Workers */
             workers: number;
         };
-        /** Page[ArtifactView] */
+        /** Page_ArtifactView_ */
         Page_ArtifactView_: {
-            /** Items */
             items: components["schemas"]["ArtifactView"][];
-            /**
-             * Next Cursor
-             * @description Pass as `cursor` for the next page; `null` on the last.
-             */
+            /** @description Pass as `cursor` for the next page; `null` on the last. */
             next_cursor: string | null;
         };
-        /** Page[AuditEntry] */
+        /** Page_AuditEntry_ */
         Page_AuditEntry_: {
-            /** Items */
             items: components["schemas"]["AuditEntry"][];
-            /**
-             * Next Cursor
-             * @description Pass as `cursor` for the next page; `null` on the last.
-             */
+            /** @description Pass as `cursor` for the next page; `null` on the last. */
             next_cursor: string | null;
         };
-        /** Page[DeletedProjectView] */
+        /** Page_DeletedProjectView_ */
         Page_DeletedProjectView_: {
-            /** Items */
             items: components["schemas"]["DeletedProjectView"][];
-            /**
-             * Next Cursor
-             * @description Pass as `cursor` for the next page; `null` on the last.
-             */
+            /** @description Pass as `cursor` for the next page; `null` on the last. */
             next_cursor: string | null;
         };
-        /** Page[EnrolmentTokenView] */
+        /** Page_EnrolmentTokenView_ */
         Page_EnrolmentTokenView_: {
-            /** Items */
             items: components["schemas"]["EnrolmentTokenView"][];
-            /**
-             * Next Cursor
-             * @description Pass as `cursor` for the next page; `null` on the last.
-             */
+            /** @description Pass as `cursor` for the next page; `null` on the last. */
             next_cursor: string | null;
         };
-        /** Page[EvaluationView] */
+        /** Page_EvaluationView_ */
         Page_EvaluationView_: {
-            /** Items */
             items: components["schemas"]["EvaluationView"][];
-            /**
-             * Next Cursor
-             * @description Pass as `cursor` for the next page; `null` on the last.
-             */
+            /** @description Pass as `cursor` for the next page; `null` on the last. */
             next_cursor: string | null;
         };
-        /** Page[ExperimentView] */
+        /** Page_ExperimentView_ */
         Page_ExperimentView_: {
-            /** Items */
             items: components["schemas"]["ExperimentView"][];
-            /**
-             * Next Cursor
-             * @description Pass as `cursor` for the next page; `null` on the last.
-             */
+            /** @description Pass as `cursor` for the next page; `null` on the last. */
             next_cursor: string | null;
         };
-        /** Page[InvitationView] */
+        /** Page_InvitationView_ */
         Page_InvitationView_: {
-            /** Items */
             items: components["schemas"]["InvitationView"][];
-            /**
-             * Next Cursor
-             * @description Pass as `cursor` for the next page; `null` on the last.
-             */
+            /** @description Pass as `cursor` for the next page; `null` on the last. */
             next_cursor: string | null;
         };
-        /** Page[JobView] */
+        /** Page_JobView_ */
         Page_JobView_: {
-            /** Items */
             items: components["schemas"]["JobView"][];
-            /**
-             * Next Cursor
-             * @description Pass as `cursor` for the next page; `null` on the last.
-             */
+            /** @description Pass as `cursor` for the next page; `null` on the last. */
             next_cursor: string | null;
         };
-        /** Page[LoginSessionView] */
+        /** Page_LoginSessionView_ */
         Page_LoginSessionView_: {
-            /** Items */
             items: components["schemas"]["LoginSessionView"][];
-            /**
-             * Next Cursor
-             * @description Pass as `cursor` for the next page; `null` on the last.
-             */
+            /** @description Pass as `cursor` for the next page; `null` on the last. */
             next_cursor: string | null;
         };
-        /** Page[MemberView] */
+        /** Page_MemberView_ */
         Page_MemberView_: {
-            /** Items */
             items: components["schemas"]["MemberView"][];
-            /**
-             * Next Cursor
-             * @description Pass as `cursor` for the next page; `null` on the last.
-             */
+            /** @description Pass as `cursor` for the next page; `null` on the last. */
             next_cursor: string | null;
         };
-        /** Page[PoolView] */
+        /** Page_PoolView_ */
         Page_PoolView_: {
-            /** Items */
             items: components["schemas"]["PoolView"][];
-            /**
-             * Next Cursor
-             * @description Pass as `cursor` for the next page; `null` on the last.
-             */
+            /** @description Pass as `cursor` for the next page; `null` on the last. */
             next_cursor: string | null;
         };
-        /** Page[PoolWindowView] */
+        /** Page_PoolWindowView_ */
         Page_PoolWindowView_: {
-            /** Items */
             items: components["schemas"]["PoolWindowView"][];
-            /**
-             * Next Cursor
-             * @description Pass as `cursor` for the next page; `null` on the last.
-             */
+            /** @description Pass as `cursor` for the next page; `null` on the last. */
             next_cursor: string | null;
         };
-        /** Page[PresetView] */
+        /** Page_PresetView_ */
         Page_PresetView_: {
-            /** Items */
             items: components["schemas"]["PresetView"][];
-            /**
-             * Next Cursor
-             * @description Pass as `cursor` for the next page; `null` on the last.
-             */
+            /** @description Pass as `cursor` for the next page; `null` on the last. */
             next_cursor: string | null;
         };
-        /** Page[ProjectView] */
+        /** Page_ProjectView_ */
         Page_ProjectView_: {
-            /** Items */
             items: components["schemas"]["ProjectView"][];
-            /**
-             * Next Cursor
-             * @description Pass as `cursor` for the next page; `null` on the last.
-             */
+            /** @description Pass as `cursor` for the next page; `null` on the last. */
             next_cursor: string | null;
         };
-        /** Page[RunGroupView] */
+        /** Page_RunGroupView_ */
         Page_RunGroupView_: {
-            /** Items */
             items: components["schemas"]["RunGroupView"][];
-            /**
-             * Next Cursor
-             * @description Pass as `cursor` for the next page; `null` on the last.
-             */
+            /** @description Pass as `cursor` for the next page; `null` on the last. */
             next_cursor: string | null;
         };
-        /** Page[RunView] */
+        /** Page_RunView_ */
         Page_RunView_: {
-            /** Items */
             items: components["schemas"]["RunView"][];
-            /**
-             * Next Cursor
-             * @description Pass as `cursor` for the next page; `null` on the last.
-             */
+            /** @description Pass as `cursor` for the next page; `null` on the last. */
             next_cursor: string | null;
         };
-        /** Page[SavedViewView] */
+        /** Page_SavedViewView_ */
         Page_SavedViewView_: {
-            /** Items */
             items: components["schemas"]["SavedViewView"][];
-            /**
-             * Next Cursor
-             * @description Pass as `cursor` for the next page; `null` on the last.
-             */
+            /** @description Pass as `cursor` for the next page; `null` on the last. */
             next_cursor: string | null;
         };
-        /** Page[SeriesInfo] */
+        /** Page_SeriesInfo_ */
         Page_SeriesInfo_: {
-            /** Items */
             items: components["schemas"]["SeriesInfo"][];
-            /**
-             * Next Cursor
-             * @description Pass as `cursor` for the next page; `null` on the last.
-             */
+            /** @description Pass as `cursor` for the next page; `null` on the last. */
             next_cursor: string | null;
         };
-        /** Page[ServiceAccountView] */
+        /** Page_ServiceAccountView_ */
         Page_ServiceAccountView_: {
-            /** Items */
             items: components["schemas"]["ServiceAccountView"][];
-            /**
-             * Next Cursor
-             * @description Pass as `cursor` for the next page; `null` on the last.
-             */
+            /** @description Pass as `cursor` for the next page; `null` on the last. */
             next_cursor: string | null;
         };
-        /** Page[SnapshotView] */
+        /** Page_SnapshotView_ */
         Page_SnapshotView_: {
-            /** Items */
             items: components["schemas"]["SnapshotView"][];
-            /**
-             * Next Cursor
-             * @description Pass as `cursor` for the next page; `null` on the last.
-             */
+            /** @description Pass as `cursor` for the next page; `null` on the last. */
             next_cursor: string | null;
         };
-        /** Page[ThresholdView] */
+        /** Page_ThresholdView_ */
         Page_ThresholdView_: {
-            /** Items */
             items: components["schemas"]["ThresholdView"][];
-            /**
-             * Next Cursor
-             * @description Pass as `cursor` for the next page; `null` on the last.
-             */
+            /** @description Pass as `cursor` for the next page; `null` on the last. */
             next_cursor: string | null;
         };
-        /** Page[TokenView] */
+        /** Page_TokenView_ */
         Page_TokenView_: {
-            /** Items */
             items: components["schemas"]["TokenView"][];
-            /**
-             * Next Cursor
-             * @description Pass as `cursor` for the next page; `null` on the last.
-             */
+            /** @description Pass as `cursor` for the next page; `null` on the last. */
             next_cursor: string | null;
         };
-        /** Page[UserView] */
+        /** Page_UserView_ */
         Page_UserView_: {
-            /** Items */
             items: components["schemas"]["UserView"][];
-            /**
-             * Next Cursor
-             * @description Pass as `cursor` for the next page; `null` on the last.
-             */
+            /** @description Pass as `cursor` for the next page; `null` on the last. */
             next_cursor: string | null;
         };
-        /** Page[WorkerView] */
+        /** Page_WorkerView_ */
         Page_WorkerView_: {
-            /** Items */
             items: components["schemas"]["WorkerView"][];
-            /**
-             * Next Cursor
-             * @description Pass as `cursor` for the next page; `null` on the last.
-             */
+            /** @description Pass as `cursor` for the next page; `null` on the last. */
             next_cursor: string | null;
         };
         /**
@@ -7642,9 +6383,7 @@ export interface components {
          * @description Comparison of two groups over the environments that both have.
          */
         PairStatistics: {
-            /** Environments */
             environments: string[];
-            /** First */
             first: string;
             /**
              * @description How likely a run of `first` scores higher than one of `second`: the mean over environments of
@@ -7653,12 +6392,8 @@ export interface components {
             improvement: components["schemas"]["EstimateView"] | null;
             /** @description Aggregate of `first` less that of `second` over `pairs`; `null` without pairs. */
             paired: components["schemas"]["EstimateView"] | null;
-            /**
-             * Pairs
-             * @description Pairs of runs of the same environment and seed.
-             */
+            /** @description Pairs of runs of the same environment and seed. */
             pairs: number;
-            /** Second */
             second: string;
         };
         /**
@@ -7666,33 +6401,19 @@ export interface components {
          * @description How much the scores of one environment vary with one member of the definition.
          */
         ParameterImportance: {
-            /**
-             * Correlation
-             * @description Spearman's rank correlation with the score; `null` for values that have no order.
-             */
+            /** @description Spearman's rank correlation with the score; `null` for values that have no order. */
             correlation: number | null;
             /**
-             * Explained
              * @description Share of the variance of scores that a split by the values explains, less what a split by
              *     chance would (epsilon squared); from 0 to 1. `null` if no two runs share a part of the split.
              */
             explained: number | null;
-            /**
-             * Levels
-             * @description Number of distinct values.
-             */
+            /** @description Number of distinct values. */
             levels: number;
-            /**
-             * P Value
-             * @description Share of permutations of the scores that a split by the values explains as well.
-             */
+            /** @description Share of permutations of the scores that a split by the values explains as well. */
             p_value: number | null;
-            /** Path */
             path: string;
-            /**
-             * Same Split
-             * @description Other parameters that split the runs in the same way, so they cannot be told apart.
-             */
+            /** @description Other parameters that split the runs in the same way, so they cannot be told apart. */
             same_split: string[];
         };
         /**
@@ -7702,10 +6423,8 @@ export interface components {
         PartDescription: {
             /** @description The distribution that registered it; `null` for built-in parts. */
             code?: components["schemas"]["EntrypointCode"] | null;
-            /** Name */
             name: string;
             /**
-             * Parameters Schema
              * @description JSON Schema of the parameters.
              *
              *     Empty if all parameters are accepted, and for built-in agents, whose schema is part of the
@@ -7720,13 +6439,9 @@ export interface components {
          * @description A registered model function or input function with its parameters.
          */
         PartSpec: {
-            /**
-             * Name
-             * @description Name that it is registered by. The catalogue of a pool lists those that its workers offer.
-             */
+            /** @description Name that it is registered by. The catalogue of a pool lists those that its workers offer. */
             name: string;
             /**
-             * Params
              * @description Keyword parameters.
              *
              *     Defaults are filled in at submission, where the catalogue has a schema.
@@ -7741,16 +6456,12 @@ export interface components {
          */
         PasswordChange: {
             /**
-             * Current Password
              * @description Needed where a password is set.
              *
              *     A login that a one-time link opened within the last 15 minutes needs none.
              */
             current_password?: string | null;
-            /**
-             * Password
-             * @description 12 characters or more, and not easy to guess.
-             */
+            /** @description 12 characters or more, and not easy to guess. */
             password: string;
         };
         /**
@@ -7758,10 +6469,7 @@ export interface components {
          * @description The number of browser logins that a change of password ended.
          */
         PasswordChanged: {
-            /**
-             * Ended Sessions
-             * @description Other browser logins of the user.
-             */
+            /** @description Other browser logins of the user. */
             ended_sessions: number;
         };
         /**
@@ -7775,18 +6483,12 @@ export interface components {
          * @description The limits of a person in a project.
          */
         PersonQuotaView: {
-            /**
-             * Has Own Limits
-             * @description Whether they replace those of each person.
-             */
+            /** @description Whether they replace those of each person. */
             has_own_limits: boolean;
             left: components["schemas"]["QuotaView"];
             limits: components["schemas"]["QuotaView"];
             used: components["schemas"]["QuotaUseView"];
-            /**
-             * User
-             * @description Login name.
-             */
+            /** @description Login name. */
             user: string;
         };
         /**
@@ -7794,37 +6496,23 @@ export interface components {
          * @description The share and the usage of a person in a project of a pool.
          */
         PersonShareView: {
-            /**
-             * Decayed
-             * @description Part of the decayed device-seconds of the pool; `null` if there are none.
-             */
+            /** @description Part of the decayed device-seconds of the pool; `null` if there are none. */
             decayed: number | null;
             /**
-             * Decayed Seconds
              * @description Device-seconds, those of a half-life ago counted half: what the order of the queue compares,
              *     with the charge of live and assigned jobs.
              */
             decayed_seconds: number;
             /**
-             * Entitled
              * @description Part of the pool, from 0 to 1: that of the project, divided by its persons with jobs in the
              *     queue, live jobs or usage within the period.
              */
             entitled: number;
-            /**
-             * Used
-             * @description Part of all device-seconds of the pool within the period; `null` if there are none.
-             */
+            /** @description Part of all device-seconds of the pool within the period; `null` if there are none. */
             used: number | null;
-            /**
-             * Used Seconds
-             * @description Device-seconds within the period.
-             */
+            /** @description Device-seconds within the period. */
             used_seconds: number;
-            /**
-             * User
-             * @description Login name.
-             */
+            /** @description Login name. */
             user: string;
         };
         /**
@@ -7832,9 +6520,7 @@ export interface components {
          * @description Numbers of the jobs that would get another place among the first 1,000 of their pool.
          */
         PlaceChanges: {
-            /** Earlier */
             earlier: number;
-            /** Later */
             later: number;
         };
         /**
@@ -7842,24 +6528,17 @@ export interface components {
          * @description Values of one series, in columns of equal length.
          */
         Points: {
-            /** Env Step */
             env_step: number[];
-            /** Episode */
             episode: number[];
-            /** Run */
             run: string;
-            /** Series */
             series: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "points";
-            /** Update */
             update: number[];
-            /** Value */
             value: (number | string)[];
-            /** Wall */
             wall: number[];
         };
         /**
@@ -7868,10 +6547,7 @@ export interface components {
          */
         PolledEvent: {
             event: components["schemas"]["EventView"];
-            /**
-             * Subscriptions
-             * @description Numbers from 0, in the order of the request.
-             */
+            /** @description Numbers from 0, in the order of the request. */
             subscriptions: number[];
         };
         /**
@@ -7879,18 +6555,11 @@ export interface components {
          * @description The answer of a long poll.
          */
         PolledEvents: {
-            /**
-             * Cursors
-             * @description The cursor of each subscription, to be sent as `after` of the next poll.
-             */
+            /** @description The cursor of each subscription, to be sent as `after` of the next poll. */
             cursors: number[];
-            /**
-             * Events
-             * @description Empty if none came in time.
-             */
+            /** @description Empty if none came in time. */
             events: components["schemas"]["PolledEvent"][];
             /**
-             * Resync
              * @description Numbers of subscriptions whose events after the cursor the log no longer holds: load their
              *     history again.
              */
@@ -7902,7 +6571,6 @@ export interface components {
          */
         PoolAdmission: {
             /**
-             * Share
              * @description Weight of the project: its part of the pool while all projects have queued jobs.
              * @default 1
              */
@@ -7913,19 +6581,11 @@ export interface components {
          * @description A change of a pool; members that are left out stay as they are.
          */
         PoolChange: {
-            /**
-             * Default Wall Seconds
-             * @description `null` removes it. Jobs that were queued before keep their limits.
-             */
+            /** @description `null` removes it. Jobs that were queued before keep their limits. */
             default_wall_seconds?: number | null;
-            /** Description */
             description?: string | null;
-            /**
-             * Max Wall Seconds
-             * @description `null` removes it.
-             */
+            /** @description `null` removes it. */
             max_wall_seconds?: number | null;
-            /** Shows Names */
             shows_names?: boolean | null;
         };
         /**
@@ -7933,17 +6593,11 @@ export interface components {
          * @description Occupancy of the slots of a pool in the period, by whole hours.
          */
         PoolOccupancy: {
-            /** Buckets */
             buckets: components["schemas"]["OccupancyBucket"][];
-            /** Busy Seconds */
             busy_seconds: number;
-            /** Idle Waiting Seconds */
             idle_waiting_seconds: number;
-            /** Pool */
             pool: string;
-            /** Recorded Seconds */
             recorded_seconds: number;
-            /** Slot Seconds */
             slot_seconds: number;
         };
         /**
@@ -7951,10 +6605,7 @@ export interface components {
          * @description A pause of a pool with its reason; no job of the pool starts.
          */
         PoolPause: {
-            /**
-             * Reason
-             * @description Shown to everybody whose jobs wait.
-             */
+            /** @description Shown to everybody whose jobs wait. */
             reason: string;
         };
         /**
@@ -7962,22 +6613,12 @@ export interface components {
          * @description A project that a pool admits.
          */
         PoolProjectView: {
-            /** Name */
             name: string;
-            /**
-             * Project
-             * @description Slug.
-             */
+            /** @description Slug. */
             project: string;
-            /**
-             * Share
-             * @description Weight of the project: its part of the pool while all projects have queued jobs.
-             */
+            /** @description Weight of the project: its part of the pool while all projects have queued jobs. */
             share: number;
-            /**
-             * Since
-             * Format: date-time
-             */
+            /** Format: date-time */
             since: string;
         };
         /**
@@ -7985,31 +6626,19 @@ export interface components {
          * @description A new pool. Its name never changes, since workers and jobs name it.
          */
         PoolRequest: {
-            /**
-             * Default Wall Seconds
-             * @description Wall time of an attempt of a job that names none; `null`: `max_wall_seconds`, or no limit.
-             */
+            /** @description Wall time of an attempt of a job that names none; `null`: `max_wall_seconds`, or no limit. */
             default_wall_seconds?: number | null;
-            /**
-             * Description
-             * @default
-             */
+            /** @default  */
             description: string;
-            /**
-             * Max Wall Seconds
-             * @description Longest wall time that a job may ask for; `null` for any.
-             */
+            /** @description Longest wall time that a job may ask for; `null` for any. */
             max_wall_seconds?: number | null;
-            /** Name */
             name: string;
             /**
-             * Projects
              * @description Slugs of the projects that it admits from the start.
              * @default []
              */
             projects: string[];
             /**
-             * Shows Names
              * @description Whether a project sees the user and the project of other projects' jobs in the slots.
              * @default false
              */
@@ -8020,27 +6649,14 @@ export interface components {
          * @description The shares and the usage of the projects of a pool.
          */
         PoolSharesView: {
-            /**
-             * At
-             * Format: date-time
-             */
+            /** Format: date-time */
             at: string;
-            /**
-             * Half Life Seconds
-             * @description After this time a device-second counts half in `decayed_seconds`.
-             */
+            /** @description After this time a device-second counts half in `decayed_seconds`. */
             half_life_seconds: number;
-            /**
-             * Period Seconds
-             * @description The length of the period of `used_seconds`, which ends at `at`.
-             */
+            /** @description The length of the period of `used_seconds`, which ends at `at`. */
             period_seconds: number;
-            /** Pool */
             pool: string;
-            /**
-             * Projects
-             * @description By slug; all projects together that the caller may not read come last.
-             */
+            /** @description By slug; all projects together that the caller may not read come last. */
             projects: components["schemas"]["ProjectShareView"][];
         };
         /**
@@ -8048,92 +6664,46 @@ export interface components {
          * @description A pool and its queue, as one caller sees them.
          */
         PoolView: {
-            /**
-             * All Queued
-             * @description Queued jobs of all projects, for who has `server.pools`; `null` for others.
-             */
+            /** @description Queued jobs of all projects, for who has `server.pools`; `null` for others. */
             all_queued?: number | null;
-            /**
-             * All Running
-             * @description Jobs of all projects that hold a slot, for who has `server.pools`; `null` for others.
-             */
+            /** @description Jobs of all projects that hold a slot, for who has `server.pools`; `null` for others. */
             all_running?: number | null;
-            /** Created At */
             created_at?: string | null;
-            /**
-             * Default Wall Seconds
-             * @description Wall time of an attempt of a job that names none; `null`: `max_wall_seconds`, or no limit.
-             */
+            /** @description Wall time of an attempt of a job that names none; `null`: `max_wall_seconds`, or no limit. */
             default_wall_seconds?: number | null;
-            /**
-             * Description
-             * @default
-             */
+            /** @default  */
             description: string;
-            /**
-             * Free Slots
-             * @description Slots of these workers that no job of any project occupies.
-             */
+            /** @description Slots of these workers that no job of any project occupies. */
             free_slots: number;
             /**
-             * Id
              * @description Empty from a server of schema 0014 or before, which knows no pools; the same holds for the
              *     defaults of the members below.
              * @default
              */
             id: string;
-            /**
-             * Max Wall Seconds
-             * @description Longest wall time that a job may ask for; `null` for any.
-             */
+            /** @description Longest wall time that a job may ask for; `null` for any. */
             max_wall_seconds?: number | null;
-            /** Name */
             name: string;
-            /**
-             * Pause Reason
-             * @default
-             */
+            /** @default  */
             pause_reason: string;
-            /**
-             * Paused At
-             * @description While set, no job of the pool starts; running ones go on.
-             */
+            /** @description While set, no job of the pool starts; running ones go on. */
             paused_at?: string | null;
-            /**
-             * Projects
-             * @description The caller's projects that it admits; all projects for a caller with `server.pools`.
-             */
+            /** @description The caller's projects that it admits; all projects for a caller with `server.pools`. */
             projects?: components["schemas"]["PoolProjectView"][];
-            /**
-             * Queued
-             * @description Queued jobs of the caller's projects.
-             */
+            /** @description Queued jobs of the caller's projects. */
             queued: number;
-            /**
-             * Registered Workers
-             * @description All its workers, offline ones included.
-             */
+            /** @description All its workers, offline ones included. */
             registered_workers?: number | null;
-            /**
-             * Running
-             * @description Jobs of the caller's projects that hold a slot.
-             */
+            /** @description Jobs of the caller's projects that hold a slot. */
             running: number;
             /**
-             * Shows Names
              * @description Whether a project sees the user and the project of other projects' jobs in the slots.
              * @default false
              */
             shows_names: boolean;
-            /**
-             * Slots
-             * @description Slots of these workers.
-             */
+            /** @description Slots of these workers. */
             slots: number;
-            /**
-             * Workers
-             * @description Workers that are online and not draining.
-             */
+            /** @description Workers that are online and not draining. */
             workers: number;
         };
         /**
@@ -8143,36 +6713,24 @@ export interface components {
          *     Jobs start before it only if their time limit ends before it; what runs is not stopped.
          */
         PoolWindowRequest: {
-            /**
-             * End
-             * Format: date-time
-             */
+            /** Format: date-time */
             end: string;
             kind: components["schemas"]["WindowKind"];
-            /**
-             * Project
-             * @description Whom a reservation is for: a project that the pool admits,
-             */
+            /** @description Whom a reservation is for: a project that the pool admits, */
             project?: string | null;
             /**
-             * Reason
              * @description Everybody whose jobs wait for the pool reads it.
              * @default
              */
             reason: string;
             /**
-             * Start
              * Format: date-time
              * @description May lie in the past: the window has begun then.
              */
             start: string;
-            /**
-             * User
-             * @description or a person, by login name.
-             */
+            /** @description or a person, by login name. */
             user?: string | null;
             /**
-             * Workers
              * @description Names of workers of the pool; none stands for all workers, later ones included.
              * @default []
              */
@@ -8183,49 +6741,24 @@ export interface components {
          * @description A maintenance window or a reservation that has not ended.
          */
         PoolWindowView: {
-            /**
-             * Created At
-             * Format: date-time
-             */
+            /** Format: date-time */
             created_at: string;
-            /**
-             * Created By
-             * @description Login name; only for administrators of the server.
-             */
+            /** @description Login name; only for administrators of the server. */
             created_by: string | null;
-            /**
-             * End
-             * Format: date-time
-             */
+            /** Format: date-time */
             end: string;
-            /** Has Begun */
             has_begun: boolean;
-            /** Id */
             id: string;
             kind: components["schemas"]["WindowKind"];
-            /** Pool */
             pool: string;
-            /**
-             * Project
-             * @description Slug of the project that a reservation is for; `null` where the caller may not read it.
-             */
+            /** @description Slug of the project that a reservation is for; `null` where the caller may not read it. */
             project: string | null;
-            /** Reason */
             reason: string;
-            /**
-             * Start
-             * Format: date-time
-             */
+            /** Format: date-time */
             start: string;
-            /**
-             * User
-             * @description Login name of the person that a reservation is for; for administrators and that person.
-             */
+            /** @description Login name of the person that a reservation is for; for administrators and that person. */
             user: string | null;
-            /**
-             * Workers
-             * @description Names of the workers; empty for all workers of the pool.
-             */
+            /** @description Names of the workers; empty for all workers of the pool. */
             workers: string[];
         };
         /**
@@ -8236,38 +6769,32 @@ export interface components {
          */
         PpoParameters: {
             /**
-             * Activation
              * @description Non-linearity between layers.
              * @default tanh
              * @enum {string}
              */
             activation: "relu" | "tanh";
             /**
-             * Clip Range
              * @description Clipping of the probability ratio.
              * @default 0.2
              */
             clip_range: number;
             /**
-             * Entropy Coefficient
              * @description Weight of the entropy bonus.
              * @default 0
              */
             entropy_coefficient: number;
             /**
-             * Gae Lambda
              * @description Trace decay of generalised advantage estimation.
              * @default 0.95
              */
             gae_lambda: number;
             /**
-             * Gamma
              * @description Discount factor per env_step.
              * @default 0.99
              */
             gamma: number;
             /**
-             * Hidden Sizes
              * @description Units of each hidden layer of the policy and of the value network.
              * @default [
              *       64,
@@ -8276,19 +6803,16 @@ export interface components {
              */
             hidden_sizes: number[];
             /**
-             * Learning Rate
              * @description Adam step size.
              * @default 0.0003
              */
             learning_rate: number;
             /**
-             * Max Grad Norm
              * @description Global gradient norm to clip to; `null` does not clip.
              * @default 0.5
              */
             max_grad_norm: number | null;
             /**
-             * Minibatch Size
              * @description Transitions per update; at most those of a rollout if it is left out.
              * @default 256
              */
@@ -8299,32 +6823,27 @@ export interface components {
              */
             name: "ppo";
             /**
-             * Normalize Advantages
              * @description Shift and scale the advantages of each minibatch to mean 0 and standard deviation 1.
              * @default true
              */
             normalize_advantages: boolean;
             /**
-             * Normalize Observations
              * @description Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running
              *     statistics; needs a box of floats.
              * @default false
              */
             normalize_observations: boolean;
             /**
-             * Normalize Rewards
              * @description Divide rewards by the running standard deviation of the discounted return.
              * @default false
              */
             normalize_rewards: boolean;
             /**
-             * Passes
              * @description Passes over each rollout.
              * @default 4
              */
             passes: number;
             /**
-             * Rollout Steps
              * @description Vector steps collected per iteration.
              *
              *     Times `env.num_envs` gives the env_steps of a rollout.
@@ -8332,14 +6851,12 @@ export interface components {
              */
             rollout_steps: number;
             /**
-             * Target Kl
              * @description Stop the passes over a rollout once the approximate KL divergence exceeds this.
              *
              *     `null` never stops.
              */
             target_kl?: number | null;
             /**
-             * Value Coefficient
              * @description Weight of the value loss, which is the mean squared error of V.
              * @default 0.5
              */
@@ -8350,35 +6867,17 @@ export interface components {
          * @description A submission that comes with Palestra.
          */
         PresetView: {
-            /**
-             * Agent
-             * @description Name of its agent, or of its model function.
-             */
+            /** @description Name of its agent, or of its model function. */
             agent: string;
-            /**
-             * Description
-             * @description One or a few sentences, from its notes or from the comment at the head of its file.
-             */
+            /** @description One or a few sentences, from its notes or from the comment at the head of its file. */
             description: string;
-            /**
-             * Document
-             * @description The file: YAML with comments.
-             */
+            /** @description The file: YAML with comments. */
             document: string;
-            /**
-             * Env
-             * @description Id of its environment, or name of its input function.
-             */
+            /** @description Id of its environment, or name of its input function. */
             env: string;
-            /**
-             * Name
-             * @description Path of its file below `examples`, without the ending, for example `learning/pendulum-sac`.
-             */
+            /** @description Path of its file below `examples`, without the ending, for example `learning/pendulum-sac`. */
             name: string;
-            /**
-             * Title
-             * @description Display name of its definition.
-             */
+            /** @description Display name of its definition. */
             title: string;
         };
         /**
@@ -8386,18 +6885,11 @@ export interface components {
          * @description Place and start of a job, without and with the change.
          */
         PreviewedStart: {
-            /** Job Id */
             job_id: string;
-            /**
-             * New Place
-             * @description `null` if it would have none, or would no longer wait.
-             */
+            /** @description `null` if it would have none, or would no longer wait. */
             new_place: number | null;
             new_start: components["schemas"]["StartEstimate"];
-            /**
-             * Place
-             * @description Place in its pool's queue now, from 1; `null` if it has none.
-             */
+            /** @description Place in its pool's queue now, from 1; `null` if it has none. */
             place: number | null;
             /** @description Start as things are now. */
             start: components["schemas"]["StartEstimate"];
@@ -8408,19 +6900,16 @@ export interface components {
          */
         PrioritizedReplay: {
             /**
-             * Alpha
              * @description Exponent of the errors in the sampling probabilities; 0 samples uniformly.
              * @default 0.6
              */
             alpha: number;
             /**
-             * Anneal Updates
              * @description Updates over which `beta` rises linearly to 1.
              * @default 100000
              */
             anneal_updates: number;
             /**
-             * Beta
              * @description Exponent of the importance weights at the first update; 1 corrects the whole bias.
              * @default 0.4
              */
@@ -8440,47 +6929,30 @@ export interface components {
          */
         Problem: {
             /**
-             * Busy Slots
              * @description With `slot_busy`: the claimed slots that have an attempt.
              * @default null
              */
             busy_slots: number[] | null;
-            /**
-             * Code
-             * @description Stable; programs decide by it.
-             */
+            /** @description Stable; programs decide by it. */
             code: string;
-            /**
-             * Detail
-             * @description A sentence a user can act on.
-             */
+            /** @description A sentence a user can act on. */
             detail: string;
-            /** Errors */
             errors?: components["schemas"]["FieldProblem"][];
             /**
-             * Expected Seq
              * @description With `seq_gap`: the record that the server waits for.
              * @default null
              */
             expected_seq: number | null;
-            /**
-             * Instance
-             * @default null
-             */
+            /** @default null */
             instance: string | null;
             /**
-             * Position
              * @description With the faults of a filter: index of the faulty character.
              * @default null
              */
             position: number | null;
-            /** Request Id */
             request_id: string;
-            /** Status */
             status: number;
-            /** Title */
             title: string;
-            /** Type */
             type: string;
         };
         /**
@@ -8488,14 +6960,9 @@ export interface components {
          * @description Share of a group's scores above each of `StatisticsResult.thresholds`.
          */
         ProfileView: {
-            /** High */
             high: number[] | null;
-            /**
-             * Low
-             * @description Lower end of the pointwise interval; `null` with fewer than three seeds.
-             */
+            /** @description Lower end of the pointwise interval; `null` with fewer than three seeds. */
             low: number[] | null;
-            /** Share */
             share: number[];
         };
         /**
@@ -8503,18 +6970,11 @@ export interface components {
          * @description Progress of a run against its budget.
          */
         ProgressView: {
-            /** Env Step */
             env_step: number;
-            /** Env Steps Per Second */
             env_steps_per_second: number | null;
-            /** Episode */
             episode: number;
-            /**
-             * Fraction
-             * @description Share of the budget in [0, 1]; of the first bound to be reached.
-             */
+            /** @description Share of the budget in [0, 1]; of the first bound to be reached. */
             fraction: number | null;
-            /** Update */
             update: number;
         };
         /**
@@ -8522,14 +6982,9 @@ export interface components {
          * @description A change of a project; members that are left out stay as they are.
          */
         ProjectChange: {
-            /** Description */
             description?: string | null;
-            /** Name */
             name?: string | null;
-            /**
-             * Storage Limit
-             * @description Bytes, `null` removes the limit. An administrator of the server alone may change it.
-             */
+            /** @description Bytes, `null` removes the limit. An administrator of the server alone may change it. */
             storage_limit?: number | null;
         };
         /**
@@ -8537,19 +6992,11 @@ export interface components {
          * @description The unfinished jobs of all persons in a project of the caller.
          */
         ProjectJobsView: {
-            /** Paused */
             paused: number;
-            /**
-             * Project
-             * @description Slug.
-             */
+            /** @description Slug. */
             project: string;
-            /**
-             * Running
-             * @description Jobs that hold a slot.
-             */
+            /** @description Jobs that hold a slot. */
             running: number;
-            /** Waiting */
             waiting: number;
         };
         /**
@@ -8561,22 +7008,12 @@ export interface components {
             each_person: components["schemas"]["QuotaView"];
             /** @description Of the project with all its persons. */
             of_project: components["schemas"]["QuotaStateView"];
-            /**
-             * Period Seconds
-             * @description Length of the period, which ends now, of the device-hours.
-             */
+            /** @description Length of the period, which ends now, of the device-hours. */
             period_seconds: number;
-            /**
-             * Persons
-             * @description The members of the project, with what each uses.
-             */
+            /** @description The members of the project, with what each uses. */
             persons: components["schemas"]["PersonQuotaView"][];
-            /** Pool */
             pool: string;
-            /**
-             * Project
-             * @description Slug.
-             */
+            /** @description Slug. */
             project: string;
         };
         /**
@@ -8584,27 +7021,14 @@ export interface components {
          * @description A new project, whose creator becomes a maintainer.
          */
         ProjectRequest: {
-            /**
-             * Description
-             * @default
-             */
+            /** @default  */
             description: string;
-            /** Name */
             name: string;
-            /**
-             * Pools
-             * @description Pools that admit it from the start; `null`: the pool `default`, where there is one.
-             */
+            /** @description Pools that admit it from the start; `null`: the pool `default`, where there is one. */
             pools?: string[] | null;
-            /**
-             * Slug
-             * @description Its name in addresses; made of `name` by default. It stays when the project is renamed.
-             */
+            /** @description Its name in addresses; made of `name` by default. It stays when the project is renamed. */
             slug?: string | null;
-            /**
-             * Storage Limit
-             * @description Bytes of stored files from which on nothing can be submitted; `null` for no limit.
-             */
+            /** @description Bytes of stored files from which on nothing can be submitted; `null` for no limit. */
             storage_limit?: number | null;
         };
         /**
@@ -8612,7 +7036,6 @@ export interface components {
          * @description A role in a project that an invited person gets.
          */
         ProjectRole: {
-            /** Project */
             project: string;
             role: components["schemas"]["Role"];
         };
@@ -8621,30 +7044,16 @@ export interface components {
          * @description The share and the usage of a project of a pool.
          */
         ProjectShareView: {
-            /** Decayed */
             decayed: number | null;
-            /** Decayed Seconds */
             decayed_seconds: number;
-            /**
-             * Entitled
-             * @description Its share, divided by the shares of all projects that the pool admits: from 0 to 1.
-             */
+            /** @description Its share, divided by the shares of all projects that the pool admits: from 0 to 1. */
             entitled: number;
-            /** Name */
             name: string | null;
-            /**
-             * Persons
-             * @description Its persons by login name; empty for a project that the caller may not read.
-             */
+            /** @description Its persons by login name; empty for a project that the caller may not read. */
             persons?: components["schemas"]["PersonShareView"][];
-            /**
-             * Project
-             * @description Slug; `null` for all projects together that the caller may not read.
-             */
+            /** @description Slug; `null` for all projects together that the caller may not read. */
             project: string | null;
-            /** Used */
             used: number | null;
-            /** Used Seconds */
             used_seconds: number;
         };
         /**
@@ -8652,51 +7061,26 @@ export interface components {
          * @description A project with the numbers of its objects, and the caller's permissions in it.
          */
         ProjectView: {
-            /**
-             * Archived At
-             * @description While set, nothing can be submitted to it, and it can be deleted.
-             */
+            /** @description While set, nothing can be submitted to it, and it can be deleted. */
             archived_at: string | null;
-            /**
-             * Created At
-             * Format: date-time
-             */
+            /** Format: date-time */
             created_at: string;
-            /** Description */
             description: string;
-            /** Experiments */
             experiments: number;
-            /** Id */
             id: string;
-            /** Jobs */
             jobs: number;
-            /** Members */
             members: number;
-            /** Name */
             name: string;
-            /**
-             * Permissions
-             * @description Permissions of the role, limited to the credential's scopes.
-             */
+            /** @description Permissions of the role, limited to the credential's scopes. */
             permissions: components["schemas"]["Permission"][];
             /** @description The caller's role; `null` for an administrator of the server who is no member. */
             role: components["schemas"]["Role"] | null;
-            /** Runs */
             runs: number;
-            /**
-             * Slug
-             * @description Its name in addresses.
-             */
+            /** @description Its name in addresses. */
             slug: string;
-            /**
-             * Storage Limit
-             * @description Bytes from which on nothing can be submitted; `null` for no limit.
-             */
+            /** @description Bytes from which on nothing can be submitted; `null` for no limit. */
             storage_limit: number | null;
-            /**
-             * Storage Used
-             * @description Bytes of stored files; equal files of a project are stored once.
-             */
+            /** @description Bytes of stored files; equal files of a project are stored once. */
             storage_used: number;
         };
         /**
@@ -8704,23 +7088,14 @@ export interface components {
          * @description The full record of the code, packages and machine of a run's attempts.
          */
         ProvenanceView: {
-            /**
-             * Attempts
-             * @description Per attempt: worker, start time, packages, hardware, and the code that ran.
-             */
+            /** @description Per attempt: worker, start time, packages, hardware, and the code that ran. */
             attempts: {
                 [key: string]: unknown;
             }[];
-            /** Experiment Id */
             experiment_id: string;
-            /** Run Id */
             run_id: string;
-            /** Seed */
             seed: number;
-            /**
-             * Submission
-             * @description Command, arguments, git head/status/log/diff and environment of the submitter.
-             */
+            /** @description Command, arguments, git head/status/log/diff and environment of the submitter. */
             submission: {
                 [key: string]: unknown;
             };
@@ -8733,68 +7108,57 @@ export interface components {
          */
         QrDqnParameters: {
             /**
-             * Activation
              * @description Non-linearity between layers; convolutions have rectifiers.
              * @default relu
              * @enum {string}
              */
             activation: "relu" | "tanh";
             /**
-             * Adam Epsilon
              * @description Added to the root of Adam's second moment.
              * @default 1e-8
              */
             adam_epsilon: number;
             /**
-             * Batch Size
              * @description Transitions per update.
              * @default 64
              */
             batch_size: number;
             /**
-             * Buffer Size
              * @description Capacity of the replay memory in transitions.
              * @default 100000
              */
             buffer_size: number;
             /**
-             * Double
              * @description Choose the next action with the online network and value it with the target network.
              * @default false
              */
             double: boolean;
             /**
-             * Dueling
              * @description Streams for the state and for the actions, each with the last hidden layer.
              * @default false
              */
             dueling: boolean;
             /**
-             * Epsilon Decay Steps
              * @description env_steps over which epsilon falls linearly.
              * @default 10000
              */
             epsilon_decay_steps: number;
             /**
-             * Epsilon End
              * @description Probability of a random action from `epsilon_decay_steps` on.
              * @default 0.05
              */
             epsilon_end: number;
             /**
-             * Epsilon Start
              * @description Probability of a random action at env_step 0.
              * @default 1
              */
             epsilon_start: number;
             /**
-             * Gamma
              * @description Discount factor per env_step.
              * @default 0.99
              */
             gamma: number;
             /**
-             * Hidden Sizes
              * @description Units of each hidden layer.
              *
              *     Where observations are images, of those behind the convolutions.
@@ -8805,31 +7169,26 @@ export interface components {
              */
             hidden_sizes: number[];
             /**
-             * Kappa
              * @description Error up to which the loss is quadratic.
              * @default 1
              */
             kappa: number;
             /**
-             * Learning Rate
              * @description Adam step size.
              * @default 0.001
              */
             learning_rate: number;
             /**
-             * Learning Starts
              * @description env_steps collected before the first update.
              * @default 1000
              */
             learning_starts: number;
             /**
-             * Max Grad Norm
              * @description Global gradient norm to clip to; `null` does not clip.
              * @default 10
              */
             max_grad_norm: number | null;
             /**
-             * N Step
              * @description Rewards that are summed up before the bootstrap.
              * @default 1
              */
@@ -8840,7 +7199,6 @@ export interface components {
              */
             name: "qr_dqn";
             /**
-             * Noisy
              * @description Noisy last two layers, which explore by themselves: set both epsilons to 0.
              * @default false
              */
@@ -8848,7 +7206,6 @@ export interface components {
             /** @description Sampling in proportion to errors; `null` samples evenly. */
             prioritized?: components["schemas"]["PrioritizedReplay"] | null;
             /**
-             * Quantiles
              * @description Quantiles of each action's returns, N; their mean is the value of the action.
              *
              *     The work of an update grows with their square.
@@ -8856,19 +7213,16 @@ export interface components {
              */
             quantiles: number;
             /**
-             * Target Update Every
              * @description Updates between two copies of the online network into the target network.
              * @default 500
              */
             target_update_every: number;
             /**
-             * Train Every
              * @description env_steps between two calls to learn.
              * @default 1
              */
             train_every: number;
             /**
-             * Updates Per Train
              * @description Updates made by one call to learn.
              * @default 1
              */
@@ -8880,39 +7234,22 @@ export interface components {
          */
         QueueTerms: {
             /**
-             * Own Place
              * @description Order among the person's jobs of the same priority, the lowest first: 0 unless one was moved
              *     by hand.
              * @default 0
              */
             own_place: number;
-            /** Priority */
             priority: number;
             priority_class: components["schemas"]["PriorityClass"];
-            /**
-             * Project Share
-             * @description The project's part of the pool, from 0 to 1.
-             */
+            /** @description The project's part of the pool, from 0 to 1. */
             project_share: number;
-            /**
-             * Project Usage
-             * @description Device-seconds of the project in the pool, those of a week ago counted half.
-             */
+            /** @description Device-seconds of the project in the pool, those of a week ago counted half. */
             project_usage: number;
-            /**
-             * Queued At
-             * Format: date-time
-             */
+            /** Format: date-time */
             queued_at: string;
-            /**
-             * Seed Index
-             * @description Place of its first run among the runs of its experiment.
-             */
+            /** @description Place of its first run among the runs of its experiment. */
             seed_index: number;
-            /**
-             * User Usage
-             * @description Device-seconds of the person in the project and the pool, decayed likewise.
-             */
+            /** @description Device-seconds of the person in the project and the pool, decayed likewise. */
             user_usage: number;
         };
         /**
@@ -8923,7 +7260,6 @@ export interface components {
             /** @description Of each person in the project who has no limits of their own. */
             each_person?: components["schemas"]["QuotaLimits"] | null;
             /**
-             * Persons
              * @description By login name: limits of single persons, which replace those of each person; `null` ends
              *     them.
              */
@@ -8939,20 +7275,16 @@ export interface components {
          */
         QuotaLimits: {
             /**
-             * Device Hours
              * @description GPU-hours, or slot-hours of jobs without a GPU, within the last 7 days; once they are used,
              *     queued jobs wait, and running ones go on.
              */
             device_hours?: number | null;
             /**
-             * Queued
-             * @description Jobs that wait in the queue; a submission beyond it is refused.
+             * @description Jobs that wait in the queue; a submission beyond it is refused. Without this limit a person
+             *     has 10,000 in each pool and project.
              */
             queued?: number | null;
-            /**
-             * Running
-             * @description Jobs that run at the same time; further ones wait.
-             */
+            /** @description Jobs that run at the same time; further ones wait. */
             running?: number | null;
         };
         /**
@@ -8969,20 +7301,11 @@ export interface components {
          * @description The amounts that quotas count.
          */
         QuotaUseView: {
-            /**
-             * Device Hours
-             * @description Device-hours within the period.
-             */
+            /** @description Device-hours within the period. */
             device_hours: number;
-            /**
-             * Queued
-             * @description Jobs that wait in the queue.
-             */
+            /** @description Jobs that wait in the queue. */
             queued: number;
-            /**
-             * Running
-             * @description Jobs that are assigned to a worker or run.
-             */
+            /** @description Jobs that are assigned to a worker or run. */
             running: number;
         };
         /**
@@ -8990,11 +7313,8 @@ export interface components {
          * @description Limits, or the remaining amounts; `null` for no limit.
          */
         QuotaView: {
-            /** Device Hours */
             device_hours: number | null;
-            /** Queued */
             queued: number | null;
-            /** Running */
             running: number | null;
         };
         /**
@@ -9005,62 +7325,52 @@ export interface components {
          */
         RainbowParameters: {
             /**
-             * Activation
              * @description Non-linearity between layers; convolutions have rectifiers.
              * @default relu
              * @enum {string}
              */
             activation: "relu" | "tanh";
             /**
-             * Adam Epsilon
              * @description Added to the root of Adam's second moment.
              * @default 1e-8
              */
             adam_epsilon: number;
             /**
-             * Atoms
              * @description Returns that the distribution is made of, evenly from `v_min` to `v_max`.
              * @default 51
              */
             atoms: number;
             /**
-             * Batch Size
              * @description Transitions per update.
              * @default 64
              */
             batch_size: number;
             /**
-             * Buffer Size
              * @description Capacity of the replay memory in transitions.
              * @default 100000
              */
             buffer_size: number;
             /**
-             * Epsilon Decay Steps
              * @description env_steps over which epsilon falls linearly.
              * @default 10000
              */
             epsilon_decay_steps: number;
             /**
-             * Epsilon End
              * @description Probability of a random action from `epsilon_decay_steps` on.
              * @default 0
              */
             epsilon_end: number;
             /**
-             * Epsilon Start
              * @description Probability of a random action at env_step 0; the noisy layers explore.
              * @default 0
              */
             epsilon_start: number;
             /**
-             * Gamma
              * @description Discount factor per env_step.
              * @default 0.99
              */
             gamma: number;
             /**
-             * Hidden Sizes
              * @description Units of each hidden layer.
              *
              *     Where observations are images, of those behind the convolutions.
@@ -9071,25 +7381,21 @@ export interface components {
              */
             hidden_sizes: number[];
             /**
-             * Learning Rate
              * @description Adam step size.
              * @default 0.001
              */
             learning_rate: number;
             /**
-             * Learning Starts
              * @description env_steps collected before the first update.
              * @default 1000
              */
             learning_starts: number;
             /**
-             * Max Grad Norm
              * @description Global gradient norm to clip to; `null` does not clip.
              * @default 10
              */
             max_grad_norm: number | null;
             /**
-             * N Step
              * @description Rewards that are summed up before the bootstrap.
              * @default 3
              */
@@ -9109,25 +7415,21 @@ export interface components {
              */
             prioritized: components["schemas"]["PrioritizedReplay"];
             /**
-             * Target Update Every
              * @description Updates between two copies of the online network into the target network.
              * @default 500
              */
             target_update_every: number;
             /**
-             * Train Every
              * @description env_steps between two calls to learn.
              * @default 1
              */
             train_every: number;
             /**
-             * Updates Per Train
              * @description Updates made by one call to learn.
              * @default 1
              */
             updates_per_train: number;
             /**
-             * V Max
              * @description Highest discounted return of the support; higher returns are projected onto it.
              *
              *     The paper has 10.
@@ -9135,7 +7437,6 @@ export interface components {
              */
             v_max: number;
             /**
-             * V Min
              * @description Lowest discounted return of the support; lower returns are projected onto it.
              *
              *     The paper has -10, for rewards clipped to [-1, 1].
@@ -9149,7 +7450,6 @@ export interface components {
          */
         Readiness: {
             /**
-             * Dispatcher
              * @description Where jobs are assigned to workers: in this process, in another one, or nowhere.
              *
              *     A server that stopped is replaced by another one within some seconds.
@@ -9157,11 +7457,16 @@ export interface components {
              */
             dispatcher: "here" | "elsewhere" | "nowhere";
             /**
-             * Status
              * @default ok
              * @constant
              */
             status: "ok";
+            /**
+             * @description Whether each worker has a user of the broker with its own queue only, or all share one since
+             *     the broker does not let the server make users; unknown until the broker first answered.
+             * @enum {string}
+             */
+            worker_broker_users: "separate" | "shared" | "unknown";
         };
         /**
          * RecurrentPpoParameters
@@ -9171,38 +7476,32 @@ export interface components {
          */
         RecurrentPpoParameters: {
             /**
-             * Activation
              * @description Non-linearity between layers.
              * @default tanh
              * @enum {string}
              */
             activation: "relu" | "tanh";
             /**
-             * Clip Range
              * @description Clipping of the probability ratio.
              * @default 0.2
              */
             clip_range: number;
             /**
-             * Entropy Coefficient
              * @description Weight of the entropy bonus.
              * @default 0
              */
             entropy_coefficient: number;
             /**
-             * Gae Lambda
              * @description Trace decay of generalised advantage estimation.
              * @default 0.95
              */
             gae_lambda: number;
             /**
-             * Gamma
              * @description Discount factor per env_step.
              * @default 0.99
              */
             gamma: number;
             /**
-             * Hidden Sizes
              * @description Units of each layer before the LSTM.
              * @default [
              *       64
@@ -9210,25 +7509,21 @@ export interface components {
              */
             hidden_sizes: number[];
             /**
-             * Learning Rate
              * @description Adam step size.
              * @default 0.0003
              */
             learning_rate: number;
             /**
-             * Max Grad Norm
              * @description Global gradient norm to clip to; `null` does not clip.
              * @default 0.5
              */
             max_grad_norm: number | null;
             /**
-             * Memory Units
              * @description Units of the LSTM.
              * @default 64
              */
             memory_units: number;
             /**
-             * Minibatch Envs
              * @description Environments whose whole part of the rollout makes one update.
              * @default 4
              */
@@ -9239,32 +7534,27 @@ export interface components {
              */
             name: "recurrent_ppo";
             /**
-             * Normalize Advantages
              * @description Shift and scale the advantages of each minibatch to mean 0 and standard deviation 1.
              * @default true
              */
             normalize_advantages: boolean;
             /**
-             * Normalize Observations
              * @description Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running
              *     statistics; needs a box of floats.
              * @default false
              */
             normalize_observations: boolean;
             /**
-             * Normalize Rewards
              * @description Divide rewards by the running standard deviation of the discounted return.
              * @default false
              */
             normalize_rewards: boolean;
             /**
-             * Passes
              * @description Passes over each rollout.
              * @default 4
              */
             passes: number;
             /**
-             * Rollout Steps
              * @description Vector steps collected per iteration.
              *
              *     Times `env.num_envs` gives the env_steps of a rollout.
@@ -9272,14 +7562,12 @@ export interface components {
              */
             rollout_steps: number;
             /**
-             * Target Kl
              * @description Stop the passes over a rollout once the approximate KL divergence exceeds this.
              *
              *     `null` never stops.
              */
             target_kl?: number | null;
             /**
-             * Value Coefficient
              * @description Weight of the value loss, which is the mean squared error of V.
              * @default 0.5
              */
@@ -9290,9 +7578,7 @@ export interface components {
          * @description The raw scores of an environment that become 0 and 1.
          */
         ReferenceScores: {
-            /** Random */
             random: number;
-            /** Reference */
             reference: number;
         };
         /**
@@ -9303,14 +7589,12 @@ export interface components {
          */
         RegisteredAgent: {
             /**
-             * Name
              * @description Name of the entry point.
              *
              *     The catalogue of a pool lists those that its workers offer, with a schema of their parameters.
              */
             name: string;
             /**
-             * Parameters
              * @description Parameters of the agent, as its schema in the catalogue describes them.
              *
              *     Defaults are filled in at submission.
@@ -9324,7 +7608,6 @@ export interface components {
          * @description The registration that a worker sends when it starts.
          */
         Registration: {
-            /** Boot Id */
             boot_id: string;
             /**
              * @default {
@@ -9342,49 +7625,31 @@ export interface components {
              */
             catalogue: components["schemas"]["Catalogue"];
             /**
-             * Enrolment
              * @description Random number that the worker chose and keeps: the same enrolment again, whose answer was
              *     lost, gets the same secret. A worker that comes back with its secret needs none.
              */
             enrolment?: string | null;
-            /**
-             * Gpus
-             * @default []
-             */
+            /** @default [] */
             gpus: components["schemas"]["Gpu"][];
-            /** Hardware */
             hardware?: {
                 [key: string]: unknown;
             };
-            /** Host */
             host: string;
-            /** Name */
             name: string;
-            /** Packages */
             packages?: {
                 [key: string]: string;
             };
-            /** Pid */
             pid: number;
-            /**
-             * Pool
-             * @description `null` takes the pool of the enrolment token, or the worker's present one.
-             */
+            /** @description `null` takes the pool of the enrolment token, or the worker's present one. */
             pool?: string | null;
-            /** Slots */
             slots: number;
             /**
-             * Takes Several Slots
              * @description Whether it can start an attempt on several of its slots.
              * @default false
              */
             takes_several_slots: boolean;
-            /**
-             * Version
-             * @description Palestra's version.
-             */
+            /** @description Palestra's version. */
             version: string;
-            /** Work Order Versions */
             work_order_versions: number[];
         };
         /**
@@ -9392,22 +7657,16 @@ export interface components {
          * @description The answer to a registration: identity, queue and intervals.
          */
         RegistrationAnswer: {
-            /** Broker Url */
             broker_url: string;
-            /** Heartbeat Seconds */
             heartbeat_seconds: number;
-            /** Queue */
             queue: string;
             /**
-             * Secret
              * @description The worker's own credential for heartbeats, claims and later registrations.
              *
              *     It is returned at the enrolment alone.
              */
             secret?: string | null;
-            /** Work Order Versions */
             work_order_versions: number[];
-            /** Worker Id */
             worker_id: string;
         };
         /**
@@ -9418,14 +7677,12 @@ export interface components {
          */
         ReinforceParameters: {
             /**
-             * Activation
              * @description Non-linearity between layers.
              * @default tanh
              * @enum {string}
              */
             activation: "relu" | "tanh";
             /**
-             * Baseline
              * @description Subtract a learned value from the returns.
              *
              *     Without it, the mean return of all steps where `normalize_advantages` is set.
@@ -9433,25 +7690,21 @@ export interface components {
              */
             baseline: boolean;
             /**
-             * Entropy Coefficient
              * @description Weight of the entropy bonus.
              * @default 0
              */
             entropy_coefficient: number;
             /**
-             * Episodes
              * @description Whole episodes collected per update.
              * @default 8
              */
             episodes: number;
             /**
-             * Gamma
              * @description Discount factor per env_step.
              * @default 0.99
              */
             gamma: number;
             /**
-             * Hidden Sizes
              * @description Units of each hidden layer of the policy and of the value network.
              * @default [
              *       64,
@@ -9460,13 +7713,11 @@ export interface components {
              */
             hidden_sizes: number[];
             /**
-             * Learning Rate
              * @description Adam step size.
              * @default 0.001
              */
             learning_rate: number;
             /**
-             * Max Grad Norm
              * @description Global gradient norm to clip to; `null` does not clip.
              * @default 0.5
              */
@@ -9477,26 +7728,22 @@ export interface components {
              */
             name: "reinforce";
             /**
-             * Normalize Advantages
              * @description Shift and scale the weights of the gradient to mean 0 and standard deviation 1.
              * @default true
              */
             normalize_advantages: boolean;
             /**
-             * Normalize Observations
              * @description Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running
              *     statistics; needs a box of floats.
              * @default false
              */
             normalize_observations: boolean;
             /**
-             * Normalize Rewards
              * @description Divide rewards by the running standard deviation of the discounted return.
              * @default false
              */
             normalize_rewards: boolean;
             /**
-             * Value Coefficient
              * @description Weight of the value loss, which is the mean squared error of V.
              * @default 0.5
              */
@@ -9508,7 +7755,6 @@ export interface components {
          */
         Release: {
             /**
-             * Last Seq
              * @description Records in the spool.
              *
              *     The server answers 409 `telemetry_missing` while fewer are acknowledged.
@@ -9526,30 +7772,21 @@ export interface components {
              * @default {
              *       "delivering": false,
              *       "files": 0,
-             *       "problem": null,
              *       "size": 0
              *     }
              */
             backlog: components["schemas"]["Backlog"];
-            /**
-             * Env Step
-             * @default 0
-             */
+            /** @default 0 */
             env_step: number;
             /**
-             * Spooled Seq
              * @description Last record in the spool.
              *
              *     Its distance from the acknowledged record is the lag of the telemetry.
              * @default 0
              */
             spooled_seq: number;
-            /** Trainer Pid */
             trainer_pid?: number | null;
-            /**
-             * Update
-             * @default 0
-             */
+            /** @default 0 */
             update: number;
         };
         /**
@@ -9557,15 +7794,12 @@ export interface components {
          * @description Answer to a renewal: the pending order and the acknowledged telemetry.
          */
         RenewalAnswer: {
-            /** Acked Seq */
             acked_seq: number;
             /**
-             * Give Up
              * @description Whether a person gave up the results that are not uploaded: release the attempt without them.
              * @default false
              */
             give_up: boolean;
-            /** Lease Seconds */
             lease_seconds: number;
             order: components["schemas"]["Order"];
         };
@@ -9575,7 +7809,6 @@ export interface components {
          */
         Resources: {
             /**
-             * Compile
              * @description How updates of built-in agents run: `eager` as they stand, `compiled` whole, `cudagraph` as
              *     one CUDA graph; `auto` compiles where so many updates follow that it pays. The numbers differ by
              *     roundings.
@@ -9584,13 +7817,11 @@ export interface components {
              */
             compile: "auto" | "eager" | "compiled" | "cudagraph";
             /**
-             * Cpu Threads
              * @description Threads given to torch.
              * @default 1
              */
             cpu_threads: number;
             /**
-             * Evaluation
              * @description Where evaluations during training run: `process` has one of their own, on the CPU, and
              *     training does not wait for them.
              * @default inline
@@ -9598,18 +7829,13 @@ export interface components {
              */
             evaluation: "inline" | "process";
             /**
-             * Gpus
              * @description Whole GPUs. 0 runs on a CPU share.
              * @default 0
              */
             gpus: number;
-            /**
-             * Memory Mib
-             * @description Memory of the trainer in MiB; `null` sets no limit.
-             */
+            /** @description Memory of the trainer in MiB; `null` sets no limit. */
             memory_mib?: number | null;
             /**
-             * Pack
              * @description Seeds that one job trains as one batch, at most: `off` makes a job per seed; `auto` spreads
              *     the seeds of the submission over the slots of the pool's workers, at most 16 per job, where the
              *     agent can be packed. The job shows the size that was chosen: another one may change roundings.
@@ -9623,15 +7849,11 @@ export interface components {
          */
         ResumeAction: {
             /**
-             * Allow Code Change
              * @description Goes on with the code that the workers have, where this is not the experiment's.
              * @default false
              */
             allow_code_change: boolean;
-            /**
-             * Reason
-             * @default
-             */
+            /** @default  */
             reason: string;
         };
         /**
@@ -9646,13 +7868,11 @@ export interface components {
          */
         RetryRequest: {
             /**
-             * Allow Code Change
              * @description Goes on with the code that the workers have, where this is not the experiment's.
              * @default false
              */
             allow_code_change: boolean;
             /**
-             * Origin
              * @description `newest` goes on from the newest verified snapshot, from the start where there is none.
              *
              *     `start` begins the training anew and supersedes all that the run has recorded.
@@ -9661,7 +7881,6 @@ export interface components {
              */
             origin: "newest" | "start";
             /**
-             * Reason
              * @description Kept in the audit log.
              * @default
              */
@@ -9672,7 +7891,6 @@ export interface components {
          * @description A reinforcement-learning definition.
          */
         RlDefinition: {
-            /** Agent */
             agent: (components["schemas"]["A2cParameters"] | components["schemas"]["A3cParameters"] | components["schemas"]["C51Parameters"] | components["schemas"]["CemParameters"] | components["schemas"]["DdpgParameters"] | components["schemas"]["DqnParameters"] | components["schemas"]["DrqnParameters"] | components["schemas"]["IqnParameters"] | components["schemas"]["NafParameters"] | components["schemas"]["PpoParameters"] | components["schemas"]["QrDqnParameters"] | components["schemas"]["RainbowParameters"] | components["schemas"]["RecurrentPpoParameters"] | components["schemas"]["ReinforceParameters"] | components["schemas"]["SacParameters"] | components["schemas"]["Sb3Parameters"] | components["schemas"]["Td3Parameters"] | components["schemas"]["TrpoParameters"]) | components["schemas"]["RegisteredAgent"];
             env: components["schemas"]["EnvDefinition"];
             /**
@@ -9690,7 +7908,6 @@ export interface components {
              */
             export: components["schemas"]["ExportSpec"];
             /**
-             * Hooks
              * @default [
              *       {
              *         "name": "nan_guard",
@@ -9705,19 +7922,14 @@ export interface components {
              */
             kind: "rl";
             loop: components["schemas"]["LoopSpec"];
-            /**
-             * Name
-             * @description Display name. Not part of the identity.
-             */
+            /** @description Display name. Not part of the identity. */
             name: string;
             /**
-             * Notes
              * @description Free text. Not part of the identity.
              * @default
              */
             notes: string;
             /**
-             * Schema Version
              * @description Version of this document; where it is left out, the current one.
              * @default 2
              * @constant
@@ -9740,81 +7952,6 @@ export interface components {
             stop: components["schemas"]["StopSpec"];
         };
         /**
-         * RlDefinition
-         * @description A reinforcement-learning definition.
-         */
-        RlDefinitionInput: {
-            /** Agent */
-            agent: (components["schemas"]["A2cParameters"] | components["schemas"]["A3cParameters"] | components["schemas"]["C51Parameters"] | components["schemas"]["CemParameters"] | components["schemas"]["DdpgParameters"] | components["schemas"]["DqnParameters"] | components["schemas"]["DrqnParameters"] | components["schemas"]["IqnParameters"] | components["schemas"]["NafParameters"] | components["schemas"]["PpoParameters"] | components["schemas"]["QrDqnParameters"] | components["schemas"]["RainbowParameters"] | components["schemas"]["RecurrentPpoParameters"] | components["schemas"]["ReinforceParameters"] | components["schemas"]["SacParameters"] | components["schemas"]["Sb3Parameters"] | components["schemas"]["Td3Parameters"] | components["schemas"]["TrpoParameters"]) | components["schemas"]["RegisteredAgent"];
-            env: components["schemas"]["EnvDefinition"];
-            /**
-             * @default {
-             *       "during_episode": true,
-             *       "episodes": 10,
-             *       "every_env_steps": 5000,
-             *       "max_episode_steps": null,
-             *       "steps": null
-             *     }
-             */
-            evaluation: components["schemas"]["EvaluationSpec"];
-            /**
-             * @default {
-             *       "formats": []
-             *     }
-             */
-            export: components["schemas"]["ExportSpec"];
-            /**
-             * Hooks
-             * @default [
-             *       {
-             *         "name": "nan_guard",
-             *         "updates": 100
-             *       }
-             *     ]
-             */
-            hooks: (components["schemas"]["NanGuard"] | components["schemas"]["LearningRateSchedule"] | components["schemas"]["Video"])[];
-            /**
-             * @description Discriminates definitions. (enum property replaced by openapi-typescript)
-             * @enum {string}
-             */
-            kind: "rl";
-            loop: components["schemas"]["LoopSpec"];
-            /**
-             * Name
-             * @description Display name. Not part of the identity.
-             */
-            name: string;
-            /**
-             * Notes
-             * @description Free text. Not part of the identity.
-             * @default
-             */
-            notes: string;
-            /**
-             * Schema Version
-             * @description Version of this document; where it is left out, the current one.
-             * @default 2
-             * @constant
-             */
-            schema_version: 2;
-            /**
-             * @default {
-             *       "every_env_steps": 10000,
-             *       "keep_best": true,
-             *       "keep_last": 2,
-             *       "memory": "full"
-             *     }
-             */
-            snapshot: components["schemas"]["SnapshotSpec"];
-            /**
-             * @default {
-             *       "success_evaluations": 1,
-             *       "success_score": null
-             *     }
-             */
-            stop: components["schemas"]["StopSpec"];
-        };
-        /**
          * Role
          * @description A user's role in a project.
          * @enum {string}
@@ -9825,45 +7962,30 @@ export interface components {
          * @description A run with its attempts and jobs.
          */
         RunDetail: {
-            /** Attempts */
             attempts: components["schemas"]["AttemptView"][];
             best_evaluation: components["schemas"]["EvaluationView"] | null;
             cause: components["schemas"]["Cause"] | null;
-            /**
-             * Created At
-             * Format: date-time
-             */
+            /** Format: date-time */
             created_at: string;
             /**
-             * Created By
              * @description Login name of the user who submitted it; empty from a server of schema 0010 or before.
              * @default
              */
             created_by: string;
-            /** Definition */
             definition: components["schemas"]["RlDefinition"] | components["schemas"]["SupervisedDefinition"];
-            /** Experiment Id */
             experiment_id: string;
             failure: components["schemas"]["Failure"] | null;
-            /** Fence */
             fence: number;
             /**
-             * Findings
              * @description What is wrong with its training by its curves, the gravest first.
              *
              *     Judged about every 30 s; empty from a server of schema 0030 or before.
              */
             findings?: components["schemas"]["FindingView"][];
-            /** Finished At */
             finished_at: string | null;
-            /** Id */
             id: string;
-            /**
-             * Job Id
-             * @description Latest training job; a test where none was queued yet.
-             */
+            /** @description Latest training job; a test where none was queued yet. */
             job_id: string | null;
-            /** Jobs */
             jobs: components["schemas"]["JobView"][];
             latest_evaluation: components["schemas"]["EvaluationView"] | null;
             /**
@@ -9874,25 +7996,18 @@ export interface components {
             not_uploaded: components["schemas"]["BacklogView"] | null;
             progress: components["schemas"]["ProgressView"];
             /**
-             * Project
              * @description Slug of its project; empty from a server of schema 0010 or before.
              * @default
              */
             project: string;
-            /** Replicate */
             replicate: number;
             /** @description How its latest training attempt began. */
             resume_quality: components["schemas"]["ResumeQuality"] | null;
-            /** Seed */
             seed: number;
             snapshots: components["schemas"]["SnapshotProgressView"];
-            /** Started At */
             started_at: string | null;
             state: components["schemas"]["RunState"];
-            /**
-             * Values
-             * @description Values of the columns that a list was asked for, by key.
-             */
+            /** @description Values of the columns that a list was asked for, by key. */
             values?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
@@ -9903,26 +8018,16 @@ export interface components {
          */
         RunEnd: {
             cause: components["schemas"]["Cause"];
-            /**
-             * Env Step
-             * @default 0
-             */
+            /** @default 0 */
             env_step: number;
-            /**
-             * Episode
-             * @default 0
-             */
+            /** @default 0 */
             episode: number;
             failure?: components["schemas"]["Failure"] | null;
             outcome: components["schemas"]["Outcome"];
             /** @default fresh */
             resume_quality: components["schemas"]["ResumeQuality"];
-            /** Run Id */
             run_id: string;
-            /**
-             * Update
-             * @default 0
-             */
+            /** @default 0 */
             update: number;
         };
         /**
@@ -9930,46 +8035,24 @@ export interface components {
          * @description Runs that share the values of some keys.
          */
         RunGroupView: {
-            /**
-             * By
-             * @description The values that the runs share, by key; `null` where they have none.
-             */
+            /** @description The values that the runs share, by key; `null` where they have none. */
             by: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
-            /**
-             * Filter
-             * @description The filter that selects exactly these runs among all.
-             */
+            /** @description The filter that selects exactly these runs among all. */
             filter: string;
-            /**
-             * Mean
-             * @description Mean of the metric over the runs that have it; `null` without one.
-             */
+            /** @description Mean of the metric over the runs that have it; `null` without one. */
             mean: number | null;
-            /**
-             * N
-             * @description Number of runs that have a value of the metric.
-             */
+            /** @description Number of runs that have a value of the metric. */
             n: number;
-            /**
-             * Name
-             * @description The keys and their values; empty for the group of all runs.
-             */
+            /** @description The keys and their values; empty for the group of all runs. */
             name: string;
-            /** Runs */
             runs: number;
-            /**
-             * States
-             * @description Number of runs in each state.
-             */
+            /** @description Number of runs in each state. */
             states: {
                 [key: string]: number;
             };
-            /**
-             * Stderr
-             * @description Standard error of the mean, from the sample standard deviation; `null` below two values.
-             */
+            /** @description Standard error of the mean, from the sample standard deviation; `null` below two values. */
             stderr: number | null;
         };
         /**
@@ -9977,34 +8060,22 @@ export interface components {
          * @description The keys that filters, orders, columns and groups of runs may name.
          */
         RunKeysView: {
-            /** Fields */
             fields: components["schemas"]["ListFieldView"][];
             /**
-             * Is Complete
              * @description Whether all members and series are named; else some of them, those that come first by name
              *     or those of the newest `searched_runs` runs.
              */
             is_complete: boolean;
-            /**
-             * Members
-             * @description Paths of members of the definitions, for example `agent.learning_rate`.
-             */
+            /** @description Paths of members of the definitions, for example `agent.learning_rate`. */
             members: string[];
             /**
-             * Searched Runs
              * @description Number of runs whose series are named, the newest ones that the filter finds: older ones may
              *     have further series. `null` where no run that it finds has another series.
              */
             searched_runs: number | null;
-            /**
-             * Series
-             * @description Names of series; a statistic may follow: `evaluation/mean.best`.
-             */
+            /** @description Names of series; a statistic may follow: `evaluation/mean.best`. */
             series: string[];
-            /**
-             * Thresholds
-             * @description Names of thresholds of the projects; their keys are `reached.NAME`.
-             */
+            /** @description Names of thresholds of the projects; their keys are `reached.NAME`. */
             thresholds: string[];
         };
         /**
@@ -10012,37 +8083,22 @@ export interface components {
          * @description One run of a work order. The work order of a pack has several.
          */
         RunOrder: {
-            /**
-             * Episodes
-             * @description Episodes of an evaluate job; `null` takes the definition's.
-             */
+            /** @description Episodes of an evaluate job; `null` takes the definition's. */
             episodes?: number | null;
-            /**
-             * Evaluation Seed
-             * @description Seed of an evaluate job's episodes.
-             */
+            /** @description Seed of an evaluate job's episodes. */
             evaluation_seed?: number | null;
-            /**
-             * Fence
-             * @description The run's fence as raised by this claim, or as read for schedules that only read a snapshot.
-             */
+            /** @description The run's fence as raised by this claim, or as read for schedules that only read a snapshot. */
             fence: number;
             /** @description For the continuous schedules, which ask for their snapshots (`FollowRequest`). */
             follow?: components["schemas"]["Follow"] | null;
             /**
-             * Formats
              * @description Formats of an export job.
              * @default []
              */
             formats: ("weights" | "program" | "onnx")[];
-            /**
-             * Replicate
-             * @default 0
-             */
+            /** @default 0 */
             replicate: number;
-            /** Run Id */
             run_id: string;
-            /** Seed */
             seed: number;
             /** @description Training: resume from it; `null` starts afresh. Evaluate, export: the snapshot to load. */
             snapshot?: components["schemas"]["SnapshotRef"] | null;
@@ -10052,11 +8108,8 @@ export interface components {
          * @description Why the action was refused for one run.
          */
         RunRefusal: {
-            /** Code */
             code: string;
-            /** Detail */
             detail: string;
-            /** Run Id */
             run_id: string;
         };
         /**
@@ -10064,26 +8117,14 @@ export interface components {
          * @description The score of one run.
          */
         RunScore: {
-            /** Environment */
             environment: string;
-            /**
-             * Evaluations
-             * @description Number of evaluations that the score is over.
-             */
+            /** @description Number of evaluations that the score is over. */
             evaluations: number;
-            /**
-             * Raw
-             * @description Score as the evaluations give it.
-             */
+            /** @description Score as the evaluations give it. */
             raw: number;
-            /** Run Id */
             run_id: string;
-            /**
-             * Score
-             * @description Normalised score; the raw one without normalisation.
-             */
+            /** @description Normalised score; the raw one without normalisation. */
             score: number;
-            /** Seed */
             seed: number;
         };
         /**
@@ -10092,15 +8133,11 @@ export interface components {
          */
         RunSelection: {
             /**
-             * Filter
              * @description A filter of the list of runs (`palestra.contract.filters`).
              * @default
              */
             filter: string;
-            /**
-             * Runs
-             * @description IDs.
-             */
+            /** @description IDs. */
             runs?: string[] | null;
         };
         /**
@@ -10122,37 +8159,25 @@ export interface components {
         RunView: {
             best_evaluation: components["schemas"]["EvaluationView"] | null;
             cause: components["schemas"]["Cause"] | null;
-            /**
-             * Created At
-             * Format: date-time
-             */
+            /** Format: date-time */
             created_at: string;
             /**
-             * Created By
              * @description Login name of the user who submitted it; empty from a server of schema 0010 or before.
              * @default
              */
             created_by: string;
-            /** Experiment Id */
             experiment_id: string;
             failure: components["schemas"]["Failure"] | null;
-            /** Fence */
             fence: number;
             /**
-             * Findings
              * @description What is wrong with its training by its curves, the gravest first.
              *
              *     Judged about every 30 s; empty from a server of schema 0030 or before.
              */
             findings?: components["schemas"]["FindingView"][];
-            /** Finished At */
             finished_at: string | null;
-            /** Id */
             id: string;
-            /**
-             * Job Id
-             * @description Latest training job; a test where none was queued yet.
-             */
+            /** @description Latest training job; a test where none was queued yet. */
             job_id: string | null;
             latest_evaluation: components["schemas"]["EvaluationView"] | null;
             /**
@@ -10163,25 +8188,18 @@ export interface components {
             not_uploaded: components["schemas"]["BacklogView"] | null;
             progress: components["schemas"]["ProgressView"];
             /**
-             * Project
              * @description Slug of its project; empty from a server of schema 0010 or before.
              * @default
              */
             project: string;
-            /** Replicate */
             replicate: number;
             /** @description How its latest training attempt began. */
             resume_quality: components["schemas"]["ResumeQuality"] | null;
-            /** Seed */
             seed: number;
             snapshots: components["schemas"]["SnapshotProgressView"];
-            /** Started At */
             started_at: string | null;
             state: components["schemas"]["RunState"];
-            /**
-             * Values
-             * @description Values of the columns that a list was asked for, by key.
-             */
+            /** @description Values of the columns that a list was asked for, by key. */
             values?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
@@ -10191,33 +8209,19 @@ export interface components {
          * @description What a request to act on many runs did.
          */
         RunsActed: {
-            /**
-             * Done
-             * @description IDs of the runs that were changed; empty with `dry_run`.
-             */
+            /** @description IDs of the runs that were changed; empty with `dry_run`. */
             done: string[];
             /**
-             * Matched
              * @description Selected runs on which the caller may act, in a state in which the action changes something:
              *     counted before it, those after `after` alone.
              */
             matched: number;
-            /**
-             * Next After
-             * @description Pass as `after` to act on the next runs; `null` if none is left.
-             */
+            /** @description Pass as `after` to act on the next runs; `null` if none is left. */
             next_after: string | null;
-            /**
-             * Not Permitted
-             * @description Selected runs of other persons, on which the caller may not act.
-             */
+            /** @description Selected runs of other persons, on which the caller may not act. */
             not_permitted: number;
-            /** Refused */
             refused: components["schemas"]["RunRefusal"][];
-            /**
-             * Same Jobs
-             * @description Runs that are not selected and train in the same packs: the action changes them, too.
-             */
+            /** @description Runs that are not selected and train in the same packs: the action changes them, too. */
             same_jobs: number;
         };
         /**
@@ -10227,28 +8231,22 @@ export interface components {
         RunsAction: {
             action: components["schemas"]["RunVerb"];
             /**
-             * After
              * @description `next_after` of the request before, to go on with the next runs.
              * @default
              */
             after: string;
             /**
-             * Dry Run
              * @description Counts the runs and changes none.
              * @default false
              */
             dry_run: boolean;
             /**
-             * Origin
              * @description Where `retry` starts: at the newest verified snapshot, or at the beginning.
              * @default newest
              * @enum {string}
              */
             origin: "newest" | "start";
-            /**
-             * Reason
-             * @default
-             */
+            /** @default  */
             reason: string;
             selection: components["schemas"]["RunSelection"];
         };
@@ -10257,52 +8255,33 @@ export interface components {
          * @description What the page of runs shows; members that are left out have the page's defaults.
          */
         RunsPageState: {
-            /**
-             * Board
-             * @description Settings of the board of charts, by name.
-             */
+            /** @description Settings of the board of charts, by name. */
             board?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
-            /** Columns */
             columns?: string[] | null;
             /**
-             * Filter
              * @description See `palestra.contract.filters`.
              * @default
              */
             filter: string;
-            /**
-             * Group By
-             * @default []
-             */
+            /** @default [] */
             group_by: string[];
-            /**
-             * Pinned
-             * @description Columns that stay in place while the others are scrolled.
-             */
+            /** @description Columns that stay in place while the others are scrolled. */
             pinned?: string[] | null;
             /**
-             * Show
              * @default both
              * @enum {string}
              */
             show: "table" | "board" | "both";
             /**
-             * Sort
              * @description See `palestra.contract.list_order`.
              * @default
              */
             sort: string;
-            /**
-             * Split
-             * @description Width of the table as a part of table and board, in percent.
-             */
+            /** @description Width of the table as a part of table and board, in percent. */
             split?: number | null;
-            /**
-             * Widths
-             * @description Widths of columns in pixels.
-             */
+            /** @description Widths of columns in pixels. */
             widths?: {
                 [key: string]: number;
             };
@@ -10315,32 +8294,27 @@ export interface components {
          */
         SacParameters: {
             /**
-             * Activation
              * @description Non-linearity between layers.
              * @default relu
              * @enum {string}
              */
             activation: "relu" | "tanh";
             /**
-             * Batch Size
              * @description Transitions per update.
              * @default 256
              */
             batch_size: number;
             /**
-             * Buffer Size
              * @description Capacity of the replay memory in transitions.
              * @default 1000000
              */
             buffer_size: number;
             /**
-             * Gamma
              * @description Discount factor per env_step.
              * @default 0.99
              */
             gamma: number;
             /**
-             * Hidden Sizes
              * @description Units of each hidden layer of every network.
              * @default [
              *       256,
@@ -10355,13 +8329,11 @@ export interface components {
              */
             hindsight?: components["schemas"]["HindsightReplay"] | null;
             /**
-             * Initial Temperature
              * @description Weight of the entropy at the first update.
              * @default 1
              */
             initial_temperature: number;
             /**
-             * Learn Temperature
              * @description Learn the temperature such that the policy's entropy approaches `target_entropy`.
              *
              *     Otherwise the temperature stays constant.
@@ -10369,13 +8341,11 @@ export interface components {
              */
             learn_temperature: boolean;
             /**
-             * Learning Rate
              * @description Adam step size of policy, critics and temperature.
              * @default 0.0003
              */
             learning_rate: number;
             /**
-             * Learning Starts
              * @description env_steps collected before the first update, with actions drawn evenly from the space.
              * @default 1000
              */
@@ -10386,26 +8356,22 @@ export interface components {
              */
             name: "sac";
             /**
-             * Target Entropy
              * @description Entropy in nats that the temperature aims at.
              *
              *     `null` takes minus the number of entries of an action.
              */
             target_entropy?: number | null;
             /**
-             * Tau
              * @description Share of the way that the target critics go towards the critics at each update.
              * @default 0.005
              */
             tau: number;
             /**
-             * Train Every
              * @description env_steps between two calls to learn.
              * @default 1
              */
             train_every: number;
             /**
-             * Updates Per Train
              * @description Updates made by one call to learn.
              * @default 1
              */
@@ -10416,7 +8382,6 @@ export interface components {
          * @description A change of a view: members that are not set stay as they are.
          */
         SavedViewChange: {
-            /** Name */
             name?: string | null;
             state?: components["schemas"]["RunsPageState"] | null;
             visibility?: components["schemas"]["ViewVisibility"] | null;
@@ -10426,35 +8391,18 @@ export interface components {
          * @description A saved view, and what of it can still be shown.
          */
         SavedViewDetail: {
-            /**
-             * Created At
-             * Format: date-time
-             */
+            /** Format: date-time */
             created_at: string;
-            /** Id */
             id: string;
-            /** Name */
             name: string;
-            /**
-             * Owner
-             * @description Login name.
-             */
+            /** @description Login name. */
             owner: string;
-            /**
-             * Problems
-             * @description What was left out of `usable_state`: each names the field, and the nearest one that exists.
-             */
+            /** @description What was left out of `usable_state`: each names the field, and the nearest one that exists. */
             problems: components["schemas"]["FieldProblem"][];
-            /**
-             * Project
-             * @description Slug.
-             */
+            /** @description Slug. */
             project: string;
             state: components["schemas"]["RunsPageState"];
-            /**
-             * Updated At
-             * Format: date-time
-             */
+            /** Format: date-time */
             updated_at: string;
             /** @description The state without the terms and keys that name what no longer exists. */
             usable_state: components["schemas"]["RunsPageState"];
@@ -10465,10 +8413,7 @@ export interface components {
          * @description A new view.
          */
         SavedViewRequest: {
-            /**
-             * Name
-             * @description Unlike those of the caller's other views in the project.
-             */
+            /** @description Unlike those of the caller's other views in the project. */
             name: string;
             state: components["schemas"]["RunsPageState"];
             /** @default private */
@@ -10479,30 +8424,16 @@ export interface components {
          * @description A saved view.
          */
         SavedViewView: {
-            /**
-             * Created At
-             * Format: date-time
-             */
+            /** Format: date-time */
             created_at: string;
-            /** Id */
             id: string;
-            /** Name */
             name: string;
-            /**
-             * Owner
-             * @description Login name.
-             */
+            /** @description Login name. */
             owner: string;
-            /**
-             * Project
-             * @description Slug.
-             */
+            /** @description Slug. */
             project: string;
             state: components["schemas"]["RunsPageState"];
-            /**
-             * Updated At
-             * Format: date-time
-             */
+            /** Format: date-time */
             updated_at: string;
             visibility: components["schemas"]["ViewVisibility"];
         };
@@ -10517,7 +8448,6 @@ export interface components {
          */
         Sb3Parameters: {
             /**
-             * Algorithm
              * @description Class in Stable-Baselines3.
              *
              *     A2C and PPO take any actions, DQN discrete ones, DDPG, SAC and TD3 boxes.
@@ -10530,7 +8460,6 @@ export interface components {
              */
             name: "sb3";
             /**
-             * Parameters
              * @description Keyword arguments of the algorithm, as Stable-Baselines3 documents them.
              *
              *     Those left out take its defaults. Classes in `policy_kwargs` are named by their names, as in
@@ -10541,7 +8470,6 @@ export interface components {
                 [key: string]: components["schemas"]["JsonValue"];
             };
             /**
-             * Policy
              * @description Network: of layers, of convolutions for images, or of one input per part of a `Dict`
              *     observation.
              * @default MlpPolicy
@@ -10567,7 +8495,6 @@ export interface components {
          */
         ScoreRule: {
             /**
-             * Kind
              * @description `final`: the mean over the episodes of the last evaluations. `area`: the mean height of the
              *     evaluation curve over env_steps. `max`: the best evaluation, which favours noisy training.
              * @default final
@@ -10575,13 +8502,11 @@ export interface components {
              */
             kind: "final" | "area" | "max";
             /**
-             * Last
              * @description Number of last evaluations that count in `final`.
              * @default 1
              */
             last: number;
             /**
-             * Missing
              * @description What happens to runs with too few evaluations, or a score that is not finite or beyond 1e100:
              *     the query is refused, or the answer lists them in `left_out`.
              * @default refuse
@@ -10596,25 +8521,17 @@ export interface components {
          * @description Statistics over the latest evaluation of each run.
          */
         ScoreView: {
-            /** Max */
             max: number | string;
-            /** Mean */
             mean: number | string;
             /**
-             * Metric
              * @description Metric of a supervised model that the values are of, as it was measured.
              *
              *     `null` where they are returns.
              */
             metric: string | null;
-            /** Min */
             min: number | string;
-            /** Runs */
             runs: number;
-            /**
-             * Stdev
-             * @description Sample standard deviation; `null` for one run.
-             */
+            /** @description Sample standard deviation; `null` for one run. */
             stdev: number | string | null;
         };
         /**
@@ -10622,32 +8539,16 @@ export interface components {
          * @description Whether a group has enough seeds to be told apart from its best rival.
          */
         SeedAdviceView: {
-            /**
-             * Difference
-             * @description Aggregate of the group less that of the rival.
-             */
+            /** @description Aggregate of the group less that of the rival. */
             difference: number | null;
-            /**
-             * Enough
-             * @description Whether the interval is narrower than the difference.
-             */
+            /** @description Whether the interval is narrower than the difference. */
             enough: boolean;
-            /**
-             * Rival
-             * @description The other group with the highest aggregate; `null` without another group.
-             */
+            /** @description The other group with the highest aggregate; `null` without another group. */
             rival: string | null;
-            /**
-             * Seeds
-             * @description Seeds per environment at which the two would be equal; `null` if that cannot be said.
-             */
+            /** @description Seeds per environment at which the two would be equal; `null` if that cannot be said. */
             seeds: number | null;
-            /** Sentence */
             sentence: string;
-            /**
-             * Width
-             * @description Width of the group's interval; `null` with fewer than three seeds.
-             */
+            /** @description Width of the group's interval; `null` with fewer than three seeds. */
             width: number | null;
         };
         /**
@@ -10656,17 +8557,13 @@ export interface components {
          */
         SeriesGroup: {
             /**
-             * Carry Forward
              * @description Whether a run that succeeded counts on with its last finite value as far as others of the
              *     group have points.
              * @default false
              */
             carry_forward: boolean;
-            /** Name */
             name: string;
-            /** Run Ids */
             run_ids: string[];
-            /** Series */
             series: string;
         };
         /**
@@ -10674,15 +8571,10 @@ export interface components {
          * @description A series of a run, with the number of its points and its last value.
          */
         SeriesInfo: {
-            /** Last Env Step */
             last_env_step: number | null;
-            /** Last Value */
             last_value: number | string | null;
-            /** Name */
             name: string;
-            /** Nonfinite */
             nonfinite: number;
-            /** Points */
             points: number;
         };
         /**
@@ -10695,19 +8587,16 @@ export interface components {
          */
         SeriesQuery: {
             /**
-             * Buckets
              * @description Most buckets: the answer has more than half as many, or one per unit of a short range.
              * @default 1000
              */
             buckets: number;
             /**
-             * Carry Forward
              * @description Whether groups of `group_by` carry forward, as in `SeriesGroup`.
              * @default false
              */
             carry_forward: boolean;
             /**
-             * Columns
              * @description Columns of curves; others are empty in the answer.
              * @default [
              *       "min",
@@ -10719,72 +8608,52 @@ export interface components {
              *     ]
              */
             columns: ("min" | "max" | "mean" | "last" | "n" | "nonfinite")[];
-            /**
-             * End
-             * @description Upper end, inclusive; `null` ends at the data.
-             */
+            /** @description Upper end, inclusive; `null` ends at the data. */
             end?: number | null;
             /**
-             * Experiments
              * @description Experiments whose runs are added to `runs`.
              * @default []
              */
             experiments: string[];
             /**
-             * Filter
              * @description Filter of the list of runs (`GET /runs`), whose runs are added to `runs`; empty adds none.
              * @default
              */
             filter: string;
             /**
-             * Group By
              * @description Fields of the definition: `runs` with equal values are a group of each series in `names`.
              * @default []
              */
             group_by: string[];
             /**
-             * Groups
              * @description Groups whose runs are listed.
              * @default []
              */
             groups: components["schemas"]["SeriesGroup"][];
-            /**
-             * Include Superseded
-             * @default false
-             */
+            /** @default false */
             include_superseded: boolean;
-            /**
-             * Names
-             * @default []
-             */
+            /** @default [] */
             names: string[];
             /**
-             * Runs
              * @description Runs of which every series in `names` is answered.
              * @default []
              */
             runs: string[];
             /**
-             * Select
              * @description Single curves.
              * @default []
              */
             select: components["schemas"]["SeriesSelector"][];
             /**
-             * Show Runs
              * @description Whether the answer holds the curves of `runs`, or only their groups. Groups are over all data
              *     of all runs in either case.
              * @default true
              */
             show_runs: boolean;
             smoothing?: components["schemas"]["Smoothing"] | null;
-            /**
-             * Start
-             * @description Lower end of the range on x, inclusive; `null` begins at the data.
-             */
+            /** @description Lower end of the range on x, inclusive; `null` begins at the data. */
             start?: number | null;
             /**
-             * Statistics
              * @description Statistics of groups; others are empty in the answer.
              * @default [
              *       "mean",
@@ -10799,7 +8668,6 @@ export interface components {
              */
             statistics: ("mean" | "median" | "iqm" | "stdev" | "stderr" | "min" | "max" | "interval" | "iqm_interval")[];
             /**
-             * Unit
              * @description Narrowest bucket on a counter: widths are this times a power of two.
              *
              *     Only for curves of evaluations: with the distance of two evaluations, those of all seeds share
@@ -10808,7 +8676,6 @@ export interface components {
              */
             unit: number;
             /**
-             * X
              * @default env_step
              * @enum {string}
              */
@@ -10820,37 +8687,21 @@ export interface components {
          */
         SeriesResult: {
             /**
-             * Cursor
              * @description Last event that the answer contains.
              *
              *     Tail `GET /events?after=` from it without gap or overlap.
              */
             cursor: number;
-            /**
-             * End
-             * @description Where the last bucket ends: the first position behind it.
-             */
+            /** @description Where the last bucket ends: the first position behind it. */
             end: number;
-            /**
-             * Grid
-             * @description Centre of each bucket: half-way between the lowest and highest multiple of the unit in it.
-             */
+            /** @description Centre of each bucket: half-way between the lowest and highest multiple of the unit in it. */
             grid: number[];
-            /** Groups */
             groups: components["schemas"]["GridGroup"][];
-            /** Series */
             series: components["schemas"]["GridSeries"][];
-            /**
-             * Start
-             * @description Where the first bucket begins.
-             */
+            /** @description Where the first bucket begins. */
             start: number;
-            /**
-             * Width
-             * @description Width of a bucket: bucket `i` holds what is in [start + i width, start + (i + 1) width).
-             */
+            /** @description Width of a bucket: bucket `i` holds what is in [start + i width, start + (i + 1) width). */
             width: number;
-            /** X */
             x: string;
         };
         /**
@@ -10858,9 +8709,7 @@ export interface components {
          * @description Names one curve: a run and one of its series.
          */
         SeriesSelector: {
-            /** Run Id */
             run_id: string;
-            /** Series */
             series: string;
         };
         /**
@@ -10868,10 +8717,7 @@ export interface components {
          * @description A new service account: a user of one project for programs, which cannot log in.
          */
         ServiceAccountRequest: {
-            /**
-             * Name
-             * @description Login name, unlike those of all users.
-             */
+            /** @description Login name, unlike those of all users. */
             name: string;
             /**
              * @description `viewer` or `member`.
@@ -10884,25 +8730,14 @@ export interface components {
          * @description A service account of a project.
          */
         ServiceAccountView: {
-            /**
-             * Created At
-             * Format: date-time
-             */
+            /** Format: date-time */
             created_at: string;
-            /**
-             * Last Used At
-             * @description When one of its tokens was last used.
-             */
+            /** @description When one of its tokens was last used. */
             last_used_at: string | null;
-            /** Name */
             name: string;
             role: components["schemas"]["Role"];
-            /**
-             * Tokens
-             * @description Tokens that are neither revoked nor expired.
-             */
+            /** @description Tokens that are neither revoked nor expired. */
             tokens: number;
-            /** User Id */
             user_id: string;
         };
         /**
@@ -10911,56 +8746,31 @@ export interface components {
          */
         SessionView: {
             /**
-             * Csrf Token
              * @description To be sent as `X-CSRF-Token` with every request that changes something.
              *
              *     `null` for bearer tokens.
              */
             csrf_token: string | null;
-            /**
-             * Display Name
-             * @default
-             */
+            /** @default  */
             display_name: string;
             /**
-             * Is Admin
              * @description Whether the caller acts as an administrator of the server.
              * @default false
              */
             is_admin: boolean;
-            /**
-             * Permissions
-             * @description Permissions that belong to no project.
-             */
+            /** @description Permissions that belong to no project. */
             permissions?: components["schemas"]["Permission"][];
-            /**
-             * Project
-             * @description Slug of the project if the caller has exactly one, else empty.
-             */
+            /** @description Slug of the project if the caller has exactly one, else empty. */
             project: string;
-            /** Projects */
             projects?: components["schemas"]["MembershipView"][];
-            /** Scopes */
             scopes: components["schemas"]["Scope"][];
-            /**
-             * Setup Needed
-             * @default false
-             */
+            /** @default false */
             setup_needed: boolean;
-            /**
-             * User
-             * @description Login name.
-             */
+            /** @description Login name. */
             user: string;
-            /**
-             * User Id
-             * @default
-             */
+            /** @default  */
             user_id: string;
-            /**
-             * Via
-             * @enum {string}
-             */
+            /** @enum {string} */
             via: "cookie" | "token";
         };
         /**
@@ -10969,29 +8779,20 @@ export interface components {
          */
         SetupRequest: {
             /**
-             * Check Only
              * @description Asks what the link is for and whether name and password are accepted; nothing is used up.
              * @default false
              */
             check_only: boolean;
-            /** Code */
             code: string;
-            /**
-             * Display Name
-             * @description For an invitation.
-             */
+            /** @description For an invitation. */
             display_name?: string | null;
             /**
-             * Password
              * @description Sets the user's password; an invitation needs one.
              *
              *     Without one, later logins need a new link from `palestra login-link`.
              */
             password?: string | null;
-            /**
-             * User
-             * @description Login name of the first admin or of the invited person.
-             */
+            /** @description Login name of the first admin or of the invited person. */
             user?: string | null;
         };
         /**
@@ -10999,7 +8800,6 @@ export interface components {
          * @description The number of browser logins that a sign-out ended.
          */
         SignedOut: {
-            /** Ended Sessions */
             ended_sessions: number;
         };
         /**
@@ -11012,29 +8812,18 @@ export interface components {
          *     and `busy`.
          */
         SlotView: {
-            /** Attempt Id */
             attempt_id: string | null;
             /**
-             * Busy
              * @description Whether an attempt occupies it, of whatever project.
              * @default false
              */
             busy: boolean;
-            /** Index */
             index: number;
-            /** Job Id */
             job_id: string | null;
-            /**
-             * Project
-             * @description Slug of the job's project; `null` for a free slot or where it is not shown.
-             */
+            /** @description Slug of the job's project; `null` for a free slot or where it is not shown. */
             project?: string | null;
-            /** Run Ids */
             run_ids: string[];
-            /**
-             * User
-             * @description Login name of who submitted the job; `null` for a free slot or where it is not shown.
-             */
+            /** @description Login name of who submitted the job; `null` for a free slot or where it is not shown. */
             user?: string | null;
         };
         /**
@@ -11045,19 +8834,14 @@ export interface components {
          *     out.
          */
         Smoothing: {
-            /**
-             * Half Life
-             * @description In units of x, seconds on times.
-             */
+            /** @description In units of x, seconds on times. */
             half_life?: number | null;
             /**
-             * Kind
              * @description `ema`: each bucket with a value counts `weight` times the one after it. `time_weighted`: the
              *     count halves with every `half_life` of x, however many buckets have a value there.
              * @enum {string}
              */
             kind: "ema" | "time_weighted";
-            /** Weight */
             weight?: number | null;
         };
         /**
@@ -11066,15 +8850,12 @@ export interface components {
          */
         SnapshotFile: {
             /**
-             * Name
              * @description Relative to the snapshot's directory.
              *
              *     Agents that write their own files may use directories.
              */
             name: string;
-            /** Sha256 */
             sha256: string;
-            /** Size */
             size: number;
         };
         /**
@@ -11082,18 +8863,14 @@ export interface components {
          * @description A file of a snapshot and where to download it.
          */
         SnapshotFileRef: {
-            /** Artifact Id */
             artifact_id: string;
             /**
-             * Name
              * @description Relative to the snapshot's directory.
              *
              *     Agents that write their own files may use directories.
              */
             name: string;
-            /** Sha256 */
             sha256: string;
-            /** Size */
             size: number;
         };
         /**
@@ -11101,13 +8878,9 @@ export interface components {
          * @description A file of a snapshot; `artifact_id` is set once its content is stored.
          */
         SnapshotFileView: {
-            /** Artifact Id */
             artifact_id: string | null;
-            /** Name */
             name: string;
-            /** Sha256 */
             sha256: string;
-            /** Size */
             size: number;
         };
         /**
@@ -11116,15 +8889,11 @@ export interface components {
          */
         SnapshotProgressView: {
             /**
-             * Verified
              * @description `env_step` of the newest snapshot that is stored: the loss of the worker would cost the
              *     training since then.
              */
             verified: number | null;
-            /**
-             * Written
-             * @description `env_step` of the newest snapshot that the training has written, stored or not.
-             */
+            /** @description `env_step` of the newest snapshot that the training has written, stored or not. */
             written: number | null;
         };
         /**
@@ -11138,17 +8907,11 @@ export interface components {
          * @description A verified snapshot on the server.
          */
         SnapshotRef: {
-            /** Env Step */
             env_step: number;
-            /** Episode */
             episode: number;
-            /** Files */
             files: components["schemas"]["SnapshotFileRef"][];
-            /** Resume Exact */
             resume_exact: boolean;
-            /** Snapshot Id */
             snapshot_id: string;
-            /** Update */
             update: number;
         };
         /**
@@ -11157,7 +8920,6 @@ export interface components {
          */
         SnapshotSpec: {
             /**
-             * Every Env Steps
              * @description Save when a multiple of this many env_steps is crossed.
              *
              *     `null` saves at the end, at a pause and on errors only.
@@ -11165,14 +8927,12 @@ export interface components {
              */
             every_env_steps: number | null;
             /**
-             * Keep Best
              * @description Also keep the snapshot with the best score: mean evaluation return, or the metric of a
              *     supervised run.
              * @default true
              */
             keep_best: boolean;
             /**
-             * Keep Last
              * @description Verified snapshots kept, newest first.
              *
              *     At least two, so that a torn one never leaves nothing.
@@ -11180,7 +8940,6 @@ export interface components {
              */
             keep_last: number;
             /**
-             * Memory
              * @description Whether the replay memory is saved. `none` makes every resume statistical.
              * @default full
              * @enum {string}
@@ -11198,40 +8957,23 @@ export interface components {
          * @description A snapshot with its position in the training and its files.
          */
         SnapshotView: {
-            /** Attempt Id */
             attempt_id: string;
-            /** Best */
             best: boolean;
-            /**
-             * Created At
-             * Format: date-time
-             */
+            /** Format: date-time */
             created_at: string;
-            /** Env Step */
             env_step: number;
-            /** Episode */
             episode: number;
-            /** Fence */
             fence: number;
-            /** Files */
             files: components["schemas"]["SnapshotFileView"][];
-            /** Id */
             id: string;
-            /** Newest */
             newest: boolean;
             reason: components["schemas"]["SnapshotReason"];
-            /** Resume Exact */
             resume_exact: boolean;
-            /** Run Id */
             run_id: string;
-            /** Score */
             score: number | string | null;
-            /** Size */
             size: number;
             state: components["schemas"]["SnapshotState"];
-            /** Superseded */
             superseded: boolean;
-            /** Update */
             update: number;
         };
         /**
@@ -11241,39 +8983,27 @@ export interface components {
          *     It counts on the server once every file is uploaded and verified.
          */
         SnapshotWritten: {
-            /** Env Step */
             env_step: number;
-            /** Episode */
             episode: number;
-            /** Files */
             files: components["schemas"]["SnapshotFile"][];
-            /** Format Version */
             format_version: number;
             reason: components["schemas"]["SnapshotReason"];
-            /**
-             * Resume Exact
-             * @description Whether a resume from it can be bit-exact.
-             */
+            /** @description Whether a resume from it can be bit-exact. */
             resume_exact: boolean;
-            /** Run */
             run: string;
             /**
-             * Score
              * @description Mean return, or the score of a supervised run, of the latest evaluation at this state.
              *
              *     Decides `best`.
              */
             score?: number | string | null;
-            /** Snapshot Id */
             snapshot_id: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "snapshot";
-            /** Update */
             update: number;
-            /** Wall */
             wall: number;
         };
         /**
@@ -11281,24 +9011,16 @@ export interface components {
          * @description An observation or action space.
          */
         SpaceDescription: {
-            /**
-             * Dtype
-             * @default
-             */
+            /** @default  */
             dtype: string;
-            /** Kind */
             kind: ("discrete" | "box" | "multi_discrete" | "multi_binary") | ("dict" | "tuple" | "other");
             /**
-             * N
              * @description Number of actions of a discrete space.
              *
              *     `null` where it is known only once the environment is made.
              */
             n?: number | null;
-            /**
-             * Shape
-             * @default []
-             */
+            /** @default [] */
             shape: number[];
         };
         /**
@@ -11309,30 +9031,15 @@ export interface components {
          *     times are `null` together.
          */
         StartEstimate: {
-            /**
-             * Earliest
-             * @description The job starts later with a probability of 90 %.
-             */
+            /** @description The job starts later with a probability of 90 %. */
             earliest: string | null;
-            /**
-             * Latest
-             * @description The job starts before this time with a probability of 90 %.
-             */
+            /** @description The job starts before this time with a probability of 90 %. */
             latest: string | null;
-            /**
-             * Made At
-             * @description When it was computed; `null` if it was not yet.
-             */
+            /** @description When it was computed; `null` if it was not yet. */
             made_at: string | null;
-            /**
-             * Median
-             * @description The job starts before and after this time with equal probability.
-             */
+            /** @description The job starts before and after this time with equal probability. */
             median: string | null;
-            /**
-             * Unknown
-             * @description Why there is no estimate, in a sentence; `null` if there is one.
-             */
+            /** @description Why there is no estimate, in a sentence; `null` if there is one. */
             unknown: string | null;
         };
         /**
@@ -11340,9 +9047,7 @@ export interface components {
          * @description Runs that are listed as one group, for example all of one agent.
          */
         StatisticsGroup: {
-            /** Name */
             name: string;
-            /** Run Ids */
             run_ids: string[];
         };
         /**
@@ -11350,33 +9055,17 @@ export interface components {
          * @description What is needed to compute the answer again.
          */
         StatisticsMethod: {
-            /** Curve Resamples */
             curve_resamples: number;
-            /**
-             * Data Hash
-             * @description SHA-256 over the raw scores of all groups: equal for equal data.
-             */
+            /** @description SHA-256 over the raw scores of all groups: equal for equal data. */
             data_hash: string;
-            /**
-             * Generator
-             * @description Bit generator that the seed belongs to.
-             */
+            /** @description Bit generator that the seed belongs to. */
             generator: string;
-            /** Level */
             level: number;
-            /**
-             * Normalisation
-             * @description Source of the references, in words for a caption.
-             */
+            /** @description Source of the references, in words for a caption. */
             normalisation: string | null;
-            /** Resamples */
             resamples: number;
-            /** Rng Seed */
             rng_seed: number;
-            /**
-             * Score
-             * @description How a run's score was computed, in words for a caption.
-             */
+            /** @description How a run's score was computed, in words for a caption. */
             score: string;
         };
         /**
@@ -11388,37 +9077,29 @@ export interface components {
          */
         StatisticsQuery: {
             /**
-             * Aggregate
              * @description Aggregate of paired differences and of the advice on seeds.
              * @default iqm
              * @enum {string}
              */
             aggregate: "mean" | "median" | "iqm";
             /**
-             * Curve Resamples
              * @description Bootstrap resamples of each position of a sample-efficiency curve.
              * @default 500
              */
             curve_resamples: number;
             /**
-             * Experiments
              * @description Experiments whose runs are added to `runs`.
              * @default []
              */
             experiments: string[];
             /**
-             * Filter
              * @description Filter of the list of runs (`GET /runs`), whose runs are added to `runs`; empty adds none.
              * @default
              */
             filter: string;
-            /**
-             * Gamma
-             * @description Threshold of the optimality gap; `null` is 1 on normalised scores, and no gap on raw ones.
-             */
+            /** @description Threshold of the optimality gap; `null` is 1 on normalised scores, and no gap on raw ones. */
             gamma?: number | null;
             /**
-             * Group By
              * @description Fields of the definition: runs with equal values are a group.
              * @default [
              *       "agent"
@@ -11426,13 +9107,11 @@ export interface components {
              */
             group_by: string[];
             /**
-             * Groups
              * @description Groups whose runs are listed.
              * @default []
              */
             groups: components["schemas"]["StatisticsGroup"][];
             /**
-             * Level
              * @description Coverage of intervals.
              * @default 0.95
              */
@@ -11440,7 +9119,6 @@ export interface components {
             /** @description `null` leaves scores as they are: then all runs must be of one environment. */
             normalisation?: components["schemas"]["Normalisation"] | null;
             /**
-             * Parts
              * @description Parts of the answer; scores of runs and environments are always there.
              * @default [
              *       "aggregates"
@@ -11448,27 +9126,21 @@ export interface components {
              */
             parts: ("aggregates" | "profile" | "improvement" | "paired" | "efficiency")[];
             /**
-             * Positions
              * @description Number of positions on env_step of a sample-efficiency curve.
              * @default 50
              */
             positions: number;
             /**
-             * Resamples
              * @description Bootstrap resamples of intervals.
              * @default 2000
              */
             resamples: number;
             /**
-             * Rng Seed
              * @description Seed of the resamples: the same query of the same data gives the same intervals.
              * @default 0
              */
             rng_seed: number;
-            /**
-             * Runs
-             * @default []
-             */
+            /** @default [] */
             runs: string[];
             /**
              * @default {
@@ -11480,7 +9152,6 @@ export interface components {
              */
             score: components["schemas"]["ScoreRule"];
             /**
-             * Thresholds
              * @description Number of thresholds of a profile, from the lowest to the highest score.
              * @default 101
              */
@@ -11491,34 +9162,18 @@ export interface components {
          * @description Answer to a query for statistics.
          */
         StatisticsResult: {
-            /**
-             * Cursor
-             * @description Last event that the answer contains.
-             */
+            /** @description Last event that the answer contains. */
             cursor: number;
-            /**
-             * Environments
-             * @description All environments of the runs. A group without one of them has a missing cell.
-             */
+            /** @description All environments of the runs. A group without one of them has a missing cell. */
             environments: string[];
-            /**
-             * Grid
-             * @description Positions on env_step of sample-efficiency curves.
-             */
+            /** @description Positions on env_step of sample-efficiency curves. */
             grid: number[];
-            /** Groups */
             groups: components["schemas"]["GroupStatistics"][];
-            /** Left Out */
             left_out: components["schemas"]["LeftOutRun"][];
             method: components["schemas"]["StatisticsMethod"];
-            /**
-             * Notes
-             * @description Sentences on what the statistics do not say, for the caption of a figure.
-             */
+            /** @description Sentences on what the statistics do not say, for the caption of a figure. */
             notes: string[];
-            /** Pairs */
             pairs: components["schemas"]["PairStatistics"][];
-            /** Thresholds */
             thresholds: number[];
         };
         /**
@@ -11527,15 +9182,11 @@ export interface components {
          */
         StopSpec: {
             /**
-             * Success Evaluations
              * @description Number of consecutive evaluations that must reach `success_score`.
              * @default 1
              */
             success_evaluations: number;
-            /**
-             * Success Score
-             * @description End once the evaluation's score, in RL the mean return, is at least this.
-             */
+            /** @description End once the evaluation's score, in RL the mean return, is at least this. */
             success_score?: number | null;
         };
         /**
@@ -11545,25 +9196,16 @@ export interface components {
          *     `examples/*.yaml` are such documents.
          */
         Submission: {
-            /**
-             * Code
-             * @default {
-             *       "kind": "builtin"
-             *     }
-             */
-            code: components["schemas"]["BuiltinCode"] | components["schemas"]["EntrypointCode"] | components["schemas"]["GitCode"];
-            /** Definition */
-            definition: components["schemas"]["RlDefinitionInput"] | components["schemas"]["SupervisedDefinitionInput"];
+            code?: components["schemas"]["BuiltinCode"] | components["schemas"]["EntrypointCode"] | components["schemas"]["GitCode"];
+            definition: components["schemas"]["RlDefinition"] | components["schemas"]["SupervisedDefinition"];
             /**
              * @default {
              *       "after": [],
              *       "limits": {
              *         "grace_seconds": 120,
              *         "max_attempts": 20,
-             *         "stall_seconds": 1800,
-             *         "wall_seconds": null
+             *         "stall_seconds": 1800
              *       },
-             *       "max_running": null,
              *       "on": "success",
              *       "pool": "default",
              *       "priority": 0,
@@ -11573,7 +9215,6 @@ export interface components {
              *         "cpu_threads": 1,
              *         "evaluation": "inline",
              *         "gpus": 0,
-             *         "memory_mib": null,
              *         "pack": "off"
              *       },
              *       "schedule": "train",
@@ -11585,7 +9226,6 @@ export interface components {
              */
             options: components["schemas"]["JobOptions"];
             /**
-             * Provenance
              * @description What `palestra.provenance.capture` recorded on the submitter's machine.
              *
              *     Stored with the runs, never part of the identity.
@@ -11599,66 +9239,34 @@ export interface components {
          * @description The jobs that a submission would queue, and when they would start; nothing was written.
          */
         SubmissionPreview: {
-            /**
-             * Ahead
-             * @description Jobs that start before the first one and compete with it for a worker.
-             */
+            /** @description Jobs that start before the first one and compete with it for a worker. */
             ahead: number;
-            /**
-             * Ahead Is Cut
-             * @description Whether only the first jobs of the queue were looked at, so that more may be ahead.
-             */
+            /** @description Whether only the first jobs of the queue were looked at, so that more may be ahead. */
             ahead_is_cut: boolean;
-            /**
-             * Exists
-             * @description Whether the project has this experiment; the submission then adds the seeds that it lacks.
-             */
+            /** @description Whether the project has this experiment; the submission then adds the seeds that it lacks. */
             exists: boolean;
-            /** Experiment Id */
             experiment_id: string;
             /** @description Start of the job that starts first; `null` if none would be queued. */
             first: components["schemas"]["StartEstimate"] | null;
-            /**
-             * Jobs
-             * @description Number of jobs that would be queued.
-             */
+            /** @description Number of jobs that would be queued. */
             jobs: number;
             /** @description Start of the job that starts last; `null` if none would be queued. */
             last: components["schemas"]["StartEstimate"] | null;
-            /**
-             * Packs
-             * @description Number of seeds that each of these jobs trains.
-             */
+            /** @description Number of seeds that each of these jobs trains. */
             packs: number[];
-            /** Pool */
             pool: string;
             priority_class: components["schemas"]["PriorityClass"];
-            /**
-             * Project
-             * @description Slug of the project.
-             */
+            /** @description Slug of the project. */
             project: string;
             /** @description Why the first job would wait; `null` if none would be queued. */
             reason: components["schemas"]["WaitReason"] | null;
-            /**
-             * Seeds
-             * @description Seeds for which jobs would be queued, in their order in the queue.
-             */
+            /** @description Seeds for which jobs would be queued, in their order in the queue. */
             seeds: number[];
-            /**
-             * Seeds There
-             * @description Seeds of the submission for which none would be queued, since they have runs.
-             */
+            /** @description Seeds of the submission for which none would be queued, since they have runs. */
             seeds_there: number[];
-            /**
-             * Sentence
-             * @description When the first job would start, behind how many jobs, and otherwise why it would not.
-             */
+            /** @description When the first job would start, behind how many jobs, and otherwise why it would not. */
             sentence: string;
-            /**
-             * Warnings
-             * @default []
-             */
+            /** @default [] */
             warnings: components["schemas"]["SubmissionWarning"][];
         };
         /**
@@ -11666,14 +9274,9 @@ export interface components {
          * @description A warning about an accepted submission.
          */
         SubmissionWarning: {
-            /** Code */
             code: string;
-            /** Message */
             message: string;
-            /**
-             * Pointer
-             * @description JSON pointer to the member of the submission (RFC 6901).
-             */
+            /** @description JSON pointer to the member of the submission (RFC 6901). */
             pointer: string;
         };
         /**
@@ -11681,85 +9284,46 @@ export interface components {
          * @description Answer to a submission; `warnings` also lists options that were not applied.
          */
         SubmittedExperiment: {
-            /**
-             * Agent
-             * @description Name of the agent; of a supervised experiment that of its model function.
-             */
+            /** @description Name of the agent; of a supervised experiment that of its model function. */
             agent: string;
-            /** Archived At */
             archived_at: string | null;
-            /** Code */
             code: components["schemas"]["BuiltinCode"] | components["schemas"]["EntrypointCode"] | components["schemas"]["GitCode"];
-            /**
-             * Created At
-             * Format: date-time
-             */
+            /** Format: date-time */
             created_at: string;
-            /**
-             * Created By
-             * @description Login name; `(deleted user)` if the user was deleted while the answer was made.
-             */
+            /** @description Login name; `(deleted user)` if the user was deleted while the answer was made. */
             created_by: string;
-            /** Definition */
             definition: components["schemas"]["RlDefinition"] | components["schemas"]["SupervisedDefinition"];
-            /** Definition Hash */
             definition_hash: string;
-            /**
-             * Env
-             * @description Id of the environment; of a supervised experiment the name of its training input.
-             */
+            /** @description Id of the environment; of a supervised experiment the name of its training input. */
             env: string;
-            /**
-             * Failures
-             * @description Why runs failed: the most frequent reasons first, five at most.
-             */
+            /** @description Why runs failed: the most frequent reasons first, five at most. */
             failures: components["schemas"]["FailureCount"][];
-            /**
-             * Id
-             * @description The generated, reproducible experiment ID, which is unique within its project.
-             */
+            /** @description The generated, reproducible experiment ID, which is unique within its project. */
             id: string;
-            /** Kind */
             kind: string;
             /** @description Over the runs' latest evaluations. */
             latest_evaluation: components["schemas"]["ScoreView"] | null;
-            /**
-             * Max Running
-             * @description Most of its jobs that run at the same time; `null` for no limit.
-             */
+            /** @description Most of its jobs that run at the same time; `null` for no limit. */
             max_running?: number | null;
-            /** Name */
             name: string;
-            /** Notes */
             notes: string;
             /**
-             * Project
              * @description Slug of its project; empty from a server of schema 0010 or before.
              * @default
              */
             project: string;
-            /**
-             * Runs
-             * @description Runs by state; absent states have none.
-             */
+            /** @description Runs by state; absent states have none. */
             runs: {
                 [key: string]: number;
             };
-            /** Schema Version */
             schema_version: number;
             /** @description Derived from the runs. */
             state: components["schemas"]["RunState"];
-            /**
-             * Values
-             * @description Values of the columns that a list was asked for, by key; of series, means over its runs.
-             */
+            /** @description Values of the columns that a list was asked for, by key; of series, means over its runs. */
             values?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
-            /**
-             * Warnings
-             * @description Warnings about the definition.
-             */
+            /** @description Warnings about the definition. */
             warnings?: components["schemas"]["SubmissionWarning"][];
         };
         /**
@@ -11767,29 +9331,18 @@ export interface components {
          * @description One scope of a connection, with the cursor that its reader has reached.
          */
         SubscriptionRequest: {
-            /**
-             * After
-             * @description Cursor: the events after it are sent; `null` begins now.
-             */
+            /** @description Cursor: the events after it are sent; `null` begins now. */
             after?: number | null;
-            /**
-             * Experiments
-             * @default []
-             */
+            /** @default [] */
             experiments: string[];
-            /**
-             * Project
-             * @description Slug; `null` follows all projects that the caller may read.
-             */
+            /** @description Slug; `null` follows all projects that the caller may read. */
             project?: string | null;
             /**
-             * Runs
              * @description IDs of runs; empty follows all.
              * @default []
              */
             runs: string[];
             /**
-             * Types
              * @description Types of events; empty follows all.
              * @default []
              */
@@ -11819,7 +9372,6 @@ export interface components {
              */
             export: components["schemas"]["ExportSpec"];
             /**
-             * Hooks
              * @default [
              *       {
              *         "name": "nan_guard",
@@ -11834,19 +9386,14 @@ export interface components {
              */
             kind: "supervised";
             loop: components["schemas"]["SupervisedLoop"];
-            /**
-             * Name
-             * @description Display name. Not part of the identity.
-             */
+            /** @description Display name. Not part of the identity. */
             name: string;
             /**
-             * Notes
              * @description Free text. Not part of the identity.
              * @default
              */
             notes: string;
             /**
-             * Schema Version
              * @description Version of this document; where it is left out, the current one.
              * @default 2
              * @constant
@@ -11870,88 +9417,11 @@ export interface components {
             train_input: components["schemas"]["PartSpec"];
         };
         /**
-         * SupervisedDefinition
-         * @description A definition of supervised training: a model function fed by input functions.
-         */
-        SupervisedDefinitionInput: {
-            /** @description Model function: network, loss, metrics and optimiser. */
-            estimator: components["schemas"]["PartSpec"];
-            /**
-             * @default {
-             *       "every_updates": 1000,
-             *       "goal": "minimize",
-             *       "metric": "loss",
-             *       "steps": null
-             *     }
-             */
-            evaluation: components["schemas"]["SupervisedEvaluation"];
-            /** @description Input function of the evaluations; a finite one, unless `evaluation.steps` bounds it. */
-            evaluation_input: components["schemas"]["PartSpec"];
-            /**
-             * @default {
-             *       "formats": []
-             *     }
-             */
-            export: components["schemas"]["ExportSpec"];
-            /**
-             * Hooks
-             * @default [
-             *       {
-             *         "name": "nan_guard",
-             *         "updates": 100
-             *       }
-             *     ]
-             */
-            hooks: components["schemas"]["NanGuard"][];
-            /**
-             * @description Discriminates definitions. (enum property replaced by openapi-typescript)
-             * @enum {string}
-             */
-            kind: "supervised";
-            loop: components["schemas"]["SupervisedLoop"];
-            /**
-             * Name
-             * @description Display name. Not part of the identity.
-             */
-            name: string;
-            /**
-             * Notes
-             * @description Free text. Not part of the identity.
-             * @default
-             */
-            notes: string;
-            /**
-             * Schema Version
-             * @description Version of this document; where it is left out, the current one.
-             * @default 2
-             * @constant
-             */
-            schema_version: 2;
-            /**
-             * @default {
-             *       "every_updates": 1000,
-             *       "keep_best": true,
-             *       "keep_last": 2
-             *     }
-             */
-            snapshot: components["schemas"]["SupervisedSnapshot"];
-            /**
-             * @default {
-             *       "success_evaluations": 1,
-             *       "success_score": null
-             *     }
-             */
-            stop: components["schemas"]["StopSpec"];
-            /** @description Input function of the training. */
-            train_input: components["schemas"]["PartSpec"];
-        };
-        /**
          * SupervisedEvaluation
          * @description Evaluation during training: the model's metrics over the evaluation input, nothing learnt.
          */
         SupervisedEvaluation: {
             /**
-             * Every Updates
              * @description Evaluate when a multiple of this many updates is crossed.
              *
              *     `null` evaluates at the end only.
@@ -11959,7 +9429,6 @@ export interface components {
              */
             every_updates: number | null;
             /**
-             * Goal
              * @description `minimize` takes minus the metric as the score, so that a higher score is always better.
              *
              *     Needed with any metric but `loss`.
@@ -11968,15 +9437,11 @@ export interface components {
              */
             goal: "minimize" | "maximize";
             /**
-             * Metric
              * @description Metric that is the score: it decides which snapshot is the best, and success.
              * @default loss
              */
             metric: string;
-            /**
-             * Steps
-             * @description Batches per evaluation; `null` goes on until the input ends.
-             */
+            /** @description Batches per evaluation; `null` goes on until the input ends. */
             steps?: number | null;
         };
         /**
@@ -11987,15 +9452,11 @@ export interface components {
          */
         SupervisedLoop: {
             /**
-             * Epoch Updates
              * @description Updates per epoch; an EpochStatsRecord is sent at every epoch's end.
              * @default 1000
              */
             epoch_updates: number;
-            /**
-             * Updates
-             * @description Budget in optimiser steps, counted over the whole life of the run.
-             */
+            /** @description Budget in optimiser steps, counted over the whole life of the run. */
             updates: number;
         };
         /**
@@ -12004,7 +9465,6 @@ export interface components {
          */
         SupervisedSnapshot: {
             /**
-             * Every Updates
              * @description Save when a multiple of this many updates is crossed.
              *
              *     `null` saves at the end, at a pause and on errors only.
@@ -12012,14 +9472,12 @@ export interface components {
              */
             every_updates: number | null;
             /**
-             * Keep Best
              * @description Also keep the snapshot with the best score: mean evaluation return, or the metric of a
              *     supervised run.
              * @default true
              */
             keep_best: boolean;
             /**
-             * Keep Last
              * @description Verified snapshots kept, newest first.
              *
              *     At least two, so that a torn one never leaves nothing.
@@ -12034,24 +9492,18 @@ export interface components {
          *     The server shows each value as `system/<name>`.
          */
         SystemMetrics: {
-            /** Env Step */
             env_step: number;
-            /** Episode */
             episode: number;
-            /** Run */
             run: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "system";
-            /** Update */
             update: number;
-            /** Values */
             values: {
                 [key: string]: number | string;
             };
-            /** Wall */
             wall: number;
         };
         /**
@@ -12061,16 +9513,10 @@ export interface components {
          *     All columns have equal length. A series may be part of several records.
          */
         Table: {
-            /** Env Step */
             env_step: number[];
-            /** Episode */
             episode: number[];
-            /** Run */
             run: string;
-            /**
-             * Series
-             * @description Values by the name of the series.
-             */
+            /** @description Values by the name of the series. */
             series: {
                 [key: string]: (number | string)[];
             };
@@ -12079,9 +9525,7 @@ export interface components {
              * @enum {string}
              */
             type: "table";
-            /** Update */
             update: number[];
-            /** Wall */
             wall: number[];
         };
         /**
@@ -12090,39 +9534,33 @@ export interface components {
          */
         Td3Parameters: {
             /**
-             * Activation
              * @description Non-linearity between layers.
              * @default relu
              * @enum {string}
              */
             activation: "relu" | "tanh";
             /**
-             * Batch Size
              * @description Transitions per update.
              * @default 100
              */
             batch_size: number;
             /**
-             * Buffer Size
              * @description Capacity of the replay memory in transitions.
              * @default 1000000
              */
             buffer_size: number;
             /**
-             * Exploration Noise
              * @description Standard deviation of the noise on actions, which lie in [-1, 1], while training data are
              *     collected.
              * @default 0.1
              */
             exploration_noise: number;
             /**
-             * Gamma
              * @description Discount factor per env_step.
              * @default 0.99
              */
             gamma: number;
             /**
-             * Hidden Sizes
              * @description Units of each hidden layer of every network.
              * @default [
              *       256,
@@ -12137,13 +9575,11 @@ export interface components {
              */
             hindsight?: components["schemas"]["HindsightReplay"] | null;
             /**
-             * Learning Rate
              * @description Adam step size.
              * @default 0.001
              */
             learning_rate: number;
             /**
-             * Learning Starts
              * @description env_steps collected before the first update, with actions drawn evenly from the space.
              * @default 1000
              */
@@ -12154,38 +9590,32 @@ export interface components {
              */
             name: "td3";
             /**
-             * Policy Delay
              * @description Updates of the critics per update of the policy and the target networks.
              * @default 2
              */
             policy_delay: number;
             /**
-             * Target Noise
              * @description Standard deviation of the noise on the target policy's actions.
              * @default 0.2
              */
             target_noise: number;
             /**
-             * Target Noise Clip
              * @description Largest size of that noise.
              * @default 0.5
              */
             target_noise_clip: number;
             /**
-             * Tau
              * @description Share of the way that the target networks go towards the networks at each update of the
              *     policy.
              * @default 0.005
              */
             tau: number;
             /**
-             * Train Every
              * @description env_steps between two calls to learn.
              * @default 1
              */
             train_every: number;
             /**
-             * Updates Per Train
              * @description Updates made by one call to learn.
              * @default 1
              */
@@ -12196,7 +9626,6 @@ export interface components {
          * @description Answer to a batch: all records up to the number `acked_seq` are committed.
          */
         TelemetryAck: {
-            /** Acked Seq */
             acked_seq: number;
         };
         /**
@@ -12204,9 +9633,7 @@ export interface components {
          * @description Consecutive records of one attempt.
          */
         TelemetryBatch: {
-            /** First Seq */
             first_seq: number;
-            /** Records */
             records: (components["schemas"]["Points"] | components["schemas"]["Table"] | components["schemas"]["Episodes"] | components["schemas"]["Evaluation"] | components["schemas"]["EpochStatsRecord"] | components["schemas"]["LogLines"] | components["schemas"]["SystemMetrics"] | components["schemas"]["SnapshotWritten"] | components["schemas"]["Note"])[];
         };
         /**
@@ -12222,12 +9649,8 @@ export interface components {
         ThresholdRequest: {
             /** @default at_least */
             direction: components["schemas"]["ThresholdDirection"];
-            /**
-             * Series
-             * @description For example `evaluation/mean`.
-             */
+            /** @description For example `evaluation/mean`. */
             series: string;
-            /** Value */
             value: number;
         };
         /**
@@ -12236,21 +9659,12 @@ export interface components {
          */
         ThresholdView: {
             direction: components["schemas"]["ThresholdDirection"];
-            /** Name */
             name: string;
-            /**
-             * Pending Runs
-             * @description Runs of the project whose curves have not been compared with it yet.
-             */
+            /** @description Runs of the project whose curves have not been compared with it yet. */
             pending_runs: number;
-            /**
-             * Runs
-             * @description Runs of the project that have reached it.
-             */
+            /** @description Runs of the project that have reached it. */
             runs: number;
-            /** Series */
             series: string;
-            /** Value */
             value: number;
         };
         /**
@@ -12259,21 +9673,15 @@ export interface components {
          */
         TokenRequest: {
             /**
-             * Expires In Days
              * @description Life; `null` never ends, where the server allows it.
              *
              *     A token cannot create a token that lives longer than itself.
              * @default 90
              */
             expires_in_days: number | null;
-            /** Name */
             name: string;
-            /**
-             * Project
-             * @description The project to which the token is limited; `null`: all projects of its user.
-             */
+            /** @description The project to which the token is limited; `null`: all projects of its user. */
             project?: string | null;
-            /** Scopes */
             scopes: components["schemas"]["Scope"][];
         };
         /**
@@ -12281,13 +9689,9 @@ export interface components {
          * @description Gives a token a new secret.
          */
         TokenRotation: {
-            /**
-             * Expires In Days
-             * @description New life of the token, from now on; `null` keeps the time at which it ends.
-             */
+            /** @description New life of the token, from now on; `null` keeps the time at which it ends. */
             expires_in_days?: number | null;
             /**
-             * Overlap Hours
              * @description Hours for which the previous secret stays valid; 0 ends it at once.
              * @default 24
              */
@@ -12298,49 +9702,28 @@ export interface components {
          * @description An API token. Only the answers to its creation and rotations hold the `secret`.
          */
         TokenView: {
-            /**
-             * Created At
-             * Format: date-time
-             */
+            /** Format: date-time */
             created_at: string;
-            /** Expires At */
             expires_at: string | null;
-            /** Id */
             id: string;
-            /**
-             * Last Used Address
-             * @description Address of the latest use.
-             */
+            /** @description Address of the latest use. */
             last_used_address?: string | null;
-            /** Last Used At */
             last_used_at: string | null;
-            /** Name */
             name: string;
             /**
-             * Parent Id
              * @description The token that created it; revoking that token revokes it too.
              *
              *     `null` for one that a login or the server's console made.
              */
             parent_id?: string | null;
-            /**
-             * Previous Until
-             * @description Time until which the secret before the latest rotation is valid.
-             */
+            /** @description Time until which the secret before the latest rotation is valid. */
             previous_until?: string | null;
-            /**
-             * Project
-             * @description Slug of the project to which it is limited; `null`: all projects of its user.
-             */
+            /** @description Slug of the project to which it is limited; `null`: all projects of its user. */
             project?: string | null;
-            /** Revoked At */
             revoked_at: string | null;
-            /** Scopes */
             scopes: components["schemas"]["Scope"][];
-            /** Secret */
             secret?: string | null;
             /**
-             * User
              * @description Login name of the user whose permissions it carries.
              * @default
              */
@@ -12354,38 +9737,32 @@ export interface components {
          */
         TrpoParameters: {
             /**
-             * Activation
              * @description Non-linearity between layers.
              * @default tanh
              * @enum {string}
              */
             activation: "relu" | "tanh";
             /**
-             * Conjugate Gradient Steps
              * @description Iterations towards the natural gradient.
              * @default 10
              */
             conjugate_gradient_steps: number;
             /**
-             * Damping
              * @description Added to the diagonal of the Fisher matrix.
              * @default 0.1
              */
             damping: number;
             /**
-             * Gae Lambda
              * @description Trace decay of generalised advantage estimation.
              * @default 0.95
              */
             gae_lambda: number;
             /**
-             * Gamma
              * @description Discount factor per env_step.
              * @default 0.99
              */
             gamma: number;
             /**
-             * Hidden Sizes
              * @description Units of each hidden layer of the policy and of the value network.
              * @default [
              *       64,
@@ -12394,19 +9771,16 @@ export interface components {
              */
             hidden_sizes: number[];
             /**
-             * Learning Rate
              * @description Adam step size of the value function; the policy's step follows from `max_kl`.
              * @default 0.001
              */
             learning_rate: number;
             /**
-             * Line Search Steps
              * @description Step sizes that are tried, each half of the one before.
              * @default 10
              */
             line_search_steps: number;
             /**
-             * Max Kl
              * @description Bound of the mean KL divergence between the policies before and after an update (delta).
              * @default 0.01
              */
@@ -12417,26 +9791,22 @@ export interface components {
              */
             name: "trpo";
             /**
-             * Normalize Advantages
              * @description Shift and scale the advantages of each rollout to mean 0 and standard deviation 1.
              * @default true
              */
             normalize_advantages: boolean;
             /**
-             * Normalize Observations
              * @description Shift and scale each entry of the observations to mean 0 and standard deviation 1 by running
              *     statistics; needs a box of floats.
              * @default false
              */
             normalize_observations: boolean;
             /**
-             * Normalize Rewards
              * @description Divide rewards by the running standard deviation of the discounted return.
              * @default false
              */
             normalize_rewards: boolean;
             /**
-             * Rollout Steps
              * @description Vector steps collected per iteration.
              *
              *     Times `env.num_envs` gives the env_steps of a rollout.
@@ -12444,13 +9814,11 @@ export interface components {
              */
             rollout_steps: number;
             /**
-             * Value Minibatch Size
              * @description Transitions per update of the value function.
              * @default 128
              */
             value_minibatch_size: number;
             /**
-             * Value Passes
              * @description Passes of the value function over each rollout.
              * @default 5
              */
@@ -12462,24 +9830,18 @@ export interface components {
          */
         UsageBucket: {
             /**
-             * Gpu Seconds
              * @description The part of `used_seconds` that GPUs were used for.
              * @default 0
              */
             gpu_seconds: number;
             /**
-             * Lost Seconds
              * @description Waste: what has to be done again, since a machine or a network failed. Charged to nobody.
              * @default 0
              */
             lost_seconds: number;
-            /**
-             * Start
-             * Format: date-time
-             */
+            /** Format: date-time */
             start: string;
             /**
-             * Used Seconds
              * @description What attempts used whose work counts, with what live attempts used so far.
              * @default 0
              */
@@ -12498,47 +9860,30 @@ export interface components {
          * @description Device-seconds of one group; the keys of the grouping are set, the others are not.
          */
         UsageGroup: {
-            /**
-             * Buckets
-             * @description The parts of the period in which something was used or lost, in their order.
-             */
+            /** @description The parts of the period in which something was used or lost, in their order. */
             buckets?: components["schemas"]["UsageBucket"][];
-            /**
-             * Environment
-             * @description `null` also for supervised experiments, which have none.
-             */
+            /** @description `null` also for supervised experiments, which have none. */
             environment?: string | null;
-            /** Experiment */
             experiment?: string | null;
             /**
-             * Gpu Seconds
              * @description The part of `used_seconds` that GPUs were used for.
              * @default 0
              */
             gpu_seconds: number;
             /**
-             * Lost Seconds
              * @description Waste: what has to be done again, since a machine or a network failed. Charged to nobody.
              * @default 0
              */
             lost_seconds: number;
-            /** Pool */
             pool?: string | null;
-            /**
-             * Project
-             * @description Slug.
-             */
+            /** @description Slug. */
             project?: string | null;
             /**
-             * Used Seconds
              * @description What attempts used whose work counts, with what live attempts used so far.
              * @default 0
              */
             used_seconds: number;
-            /**
-             * User
-             * @description Login name.
-             */
+            /** @description Login name. */
             user?: string | null;
         };
         /**
@@ -12555,60 +9900,37 @@ export interface components {
          */
         UsageReport: {
             /**
-             * At
              * Format: date-time
              * @description Until when live attempts are counted.
              */
             at: string;
             bucket: components["schemas"]["UsageBucketSize"] | null;
-            /** By */
             by: components["schemas"]["UsageKey"][];
             /**
-             * Gpu Seconds
              * @description The part of `used_seconds` that GPUs were used for.
              * @default 0
              */
             gpu_seconds: number;
-            /**
-             * Groups
-             * @description Those that used or lost most, first.
-             */
+            /** @description Those that used or lost most, first. */
             groups: components["schemas"]["UsageGroup"][];
             /**
-             * Lost Seconds
              * @description Waste: what has to be done again, since a machine or a network failed. Charged to nobody.
              * @default 0
              */
             lost_seconds: number;
-            /**
-             * Pools
-             * @description The pools that the caller sees, by name.
-             */
+            /** @description The pools that the caller sees, by name. */
             pools: components["schemas"]["PoolOccupancy"][];
             /** @description All further groups together; `null` if there are none. */
             rest: components["schemas"]["UsageGroup"] | null;
-            /**
-             * Rest Groups
-             * @description Number of groups in `rest`.
-             */
+            /** @description Number of groups in `rest`. */
             rest_groups: number;
-            /**
-             * Since
-             * Format: date-time
-             */
+            /** Format: date-time */
             since: string;
-            /**
-             * Starts
-             * @description Start of each part of the period.
-             */
+            /** @description Start of each part of the period. */
             starts: string[];
-            /**
-             * Until
-             * Format: date-time
-             */
+            /** Format: date-time */
             until: string;
             /**
-             * Used Seconds
              * @description What attempts used whose work counts, with what live attempts used so far.
              * @default 0
              */
@@ -12619,20 +9941,11 @@ export interface components {
          * @description A change of a user; members that are left out stay.
          */
         UserChange: {
-            /**
-             * Display Name
-             * @description `null` removes it: the login name is shown.
-             */
+            /** @description `null` removes it: the login name is shown. */
             display_name?: string | null;
-            /**
-             * Email
-             * @description `null` removes it.
-             */
+            /** @description `null` removes it. */
             email?: string | null;
-            /**
-             * Is Admin
-             * @default false
-             */
+            /** @default false */
             is_admin: boolean;
         };
         /**
@@ -12640,17 +9953,11 @@ export interface components {
          * @description The result of a deletion of a user, with the numbers of transferred objects.
          */
         UserDeleted: {
-            /**
-             * Transferred
-             * @description Number of rows by kind, for example `runs`.
-             */
+            /** @description Number of rows by kind, for example `runs`. */
             transferred: {
                 [key: string]: number;
             };
-            /**
-             * Transferred To
-             * @description Login name.
-             */
+            /** @description Login name. */
             transferred_to: string | null;
         };
         /**
@@ -12658,46 +9965,23 @@ export interface components {
          * @description A user with the numbers of objects that the user owns.
          */
         UserDetail: {
-            /**
-             * Created At
-             * Format: date-time
-             */
+            /** Format: date-time */
             created_at: string;
-            /** Disabled At */
             disabled_at: string | null;
-            /** Display Name */
             display_name: string;
-            /** Email */
             email: string | null;
-            /**
-             * Has Password
-             * @description Without one the user logs in by one-time links only.
-             */
+            /** @description Without one the user logs in by one-time links only. */
             has_password: boolean;
-            /** Id */
             id: string;
-            /**
-             * Is Admin
-             * @description Whether the user is an administrator of the server.
-             */
+            /** @description Whether the user is an administrator of the server. */
             is_admin: boolean;
-            /**
-             * Last Used At
-             * @description When a login or token of the user was last used; up to 20 s late.
-             */
+            /** @description When a login or token of the user was last used; up to 20 s late. */
             last_used_at: string | null;
-            /**
-             * Name
-             * @description Login name.
-             */
+            /** @description Login name. */
             name: string;
             owned: components["schemas"]["OwnedView"];
-            /** Projects */
             projects: components["schemas"]["UserProjectView"][];
-            /**
-             * State
-             * @enum {string}
-             */
+            /** @enum {string} */
             state: "active" | "disabled";
         };
         /**
@@ -12705,15 +9989,9 @@ export interface components {
          * @description A user who was disabled, with the numbers of unfinished jobs.
          */
         UserDisabled: {
-            /**
-             * Changed Jobs
-             * @description Jobs that were paused, cancelled or transferred.
-             */
+            /** @description Jobs that were paused, cancelled or transferred. */
             changed_jobs: number;
-            /**
-             * Live Jobs
-             * @description Jobs of the user that had not ended.
-             */
+            /** @description Jobs of the user that had not ended. */
             live_jobs: number;
             user: components["schemas"]["UserDetail"];
         };
@@ -12722,12 +10000,9 @@ export interface components {
          * @description A project of a user, with the role there.
          */
         UserProjectView: {
-            /** Name */
             name: string;
-            /** Project Id */
             project_id: string;
             role: components["schemas"]["Role"];
-            /** Slug */
             slug: string;
         };
         /**
@@ -12735,45 +10010,22 @@ export interface components {
          * @description A person who may log in, or who is disabled.
          */
         UserView: {
-            /**
-             * Created At
-             * Format: date-time
-             */
+            /** Format: date-time */
             created_at: string;
-            /** Disabled At */
             disabled_at: string | null;
-            /** Display Name */
             display_name: string;
-            /** Email */
             email: string | null;
-            /**
-             * Has Password
-             * @description Without one the user logs in by one-time links only.
-             */
+            /** @description Without one the user logs in by one-time links only. */
             has_password: boolean;
-            /** Id */
             id: string;
-            /**
-             * Is Admin
-             * @description Whether the user is an administrator of the server.
-             */
+            /** @description Whether the user is an administrator of the server. */
             is_admin: boolean;
-            /**
-             * Last Used At
-             * @description When a login or token of the user was last used; up to 20 s late.
-             */
+            /** @description When a login or token of the user was last used; up to 20 s late. */
             last_used_at: string | null;
-            /**
-             * Name
-             * @description Login name.
-             */
+            /** @description Login name. */
             name: string;
-            /** Projects */
             projects: components["schemas"]["UserProjectView"][];
-            /**
-             * State
-             * @enum {string}
-             */
+            /** @enum {string} */
             state: "active" | "disabled";
         };
         /**
@@ -12784,20 +10036,17 @@ export interface components {
          */
         Video: {
             /**
-             * Episode
              * @description Which of the evaluation's episodes, by return.
              * @default best
              * @enum {string}
              */
             episode: "first" | "best" | "worst" | "median";
             /**
-             * Every Evaluations
              * @description Number of evaluations from one video to the next; the first one is recorded.
              * @default 1
              */
             every_evaluations: number;
             /**
-             * Max Frames
              * @description Maximum length of a video in frames.
              * @default 10000
              */
@@ -12828,18 +10077,13 @@ export interface components {
          *     class and age.
          */
         WaitingQueueView: {
-            /** Items */
             items: components["schemas"]["JobView"][];
             /**
-             * Lanes
              * @description One for each class, in the order of the classes; they count all jobs, whatever the filters of
              *     the request.
              */
             lanes: components["schemas"]["LaneView"][];
-            /**
-             * Next Cursor
-             * @description Pass as `cursor` for the next page; `null` on the last.
-             */
+            /** @description Pass as `cursor` for the next page; `null` on the last. */
             next_cursor: string | null;
         };
         /**
@@ -12854,30 +10098,21 @@ export interface components {
          */
         WorkOrder: {
             /**
-             * Allow Code Change
              * @description Whether the attempt may run other code than `code`; left out where it may not.
              * @default false
              */
             allow_code_change: boolean;
-            /** Attempt Id */
             attempt_id: string;
-            /** Attempt Number */
             attempt_number: number;
-            /** Code */
             code: components["schemas"]["BuiltinCode"] | components["schemas"]["EntrypointCode"] | components["schemas"]["GitCode"];
-            /** Definition */
             definition: components["schemas"]["RlDefinition"] | components["schemas"]["SupervisedDefinition"];
-            /** Experiment Id */
             experiment_id: string;
-            /** Job Id */
             job_id: string;
             limits: components["schemas"]["Limits"];
             resources: components["schemas"]["Resources"];
-            /** Runs */
             runs: components["schemas"]["RunOrder"][];
             schedule: components["schemas"]["Schedule"];
             /**
-             * Version
              * @default 2
              * @enum {integer}
              */
@@ -12889,20 +10124,17 @@ export interface components {
          */
         WorkerHeartbeat: {
             /**
-             * Busy Slots
              * @description Slots whose lock is held on the worker's machine: by an attempt, or by a claim under way.
              * @default []
              */
             busy_slots: number[];
             /**
-             * Dead Attempts
              * @description Attempts whose supervisor has certainly ended, so that the server need not wait for the
              *     lease.
              * @default []
              */
             dead_attempts: string[];
             /**
-             * Live Attempts
              * @description Attempts whose supervisor lives on this machine, adopted ones included.
              *
              *     The server gives up an attempt that it counts on this worker and that is not among them, once it
@@ -12911,7 +10143,6 @@ export interface components {
              */
             live_attempts: string[];
             /**
-             * Wall
              * @description Time at which it was sent, by which the server finds a wrong clock; `null` from workers of
              *     earlier versions.
              */
@@ -12922,20 +10153,15 @@ export interface components {
          * @description The answer to a heartbeat: the order for the worker.
          */
         WorkerHeartbeatAnswer: {
-            /**
-             * Drain Reason
-             * @description Why the worker drains without a request by a user. Workers of version 1 are not sent it.
-             */
+            /** @description Why the worker drains without a request by a user. Workers of version 1 are not sent it. */
             drain_reason?: string | null;
             /**
-             * Order
              * @description Whether the worker drains. Workers of earlier versions stop reading their queue then; the
              *     server refuses the claims of the others.
              * @enum {string}
              */
             order: "continue" | "drain";
             /**
-             * Secret
              * @description New secret of the worker, repeated until the worker uses it. The present one stays valid
              *     until then. Workers of version 1 are not sent it.
              */
@@ -12953,60 +10179,40 @@ export interface components {
          */
         WorkerView: {
             /**
-             * Clock Skew Seconds
              * @description Seconds by which its clock is ahead of the server's, as of the latest heartbeat; negative if
              *     it is behind, `null` if the worker did not say.
              */
             clock_skew_seconds?: number | null;
             /**
-             * Drain Reason
              * @description Why it drains without a request by a user: it could not start several attempts in a row.
              *     `null` if a user drained it, or it does not drain.
              */
             drain_reason?: string | null;
-            /** Gpus */
             gpus: components["schemas"]["Gpu"][];
             /**
-             * Has Wrong Clock
              * @description Whether the clocks differ by more than five minutes: the wall times of its points are wrong,
              *     everything else is not affected.
              * @default false
              */
             has_wrong_clock: boolean;
-            /** Host */
             host: string;
-            /** Id */
             id: string;
-            /**
-             * Last Heartbeat At
-             * Format: date-time
-             */
+            /** Format: date-time */
             last_heartbeat_at: string;
-            /** Name */
             name: string;
-            /** Pool */
             pool: string;
-            /**
-             * Registered At
-             * Format: date-time
-             */
+            /** Format: date-time */
             registered_at: string;
             /**
-             * Secret Rotation
              * @description `null` unless a rotation is under way: `pending` from the request until the worker uses its
              *     new secret; `unsupported` if the worker's version takes no new secret with a heartbeat. Such a
              *     worker keeps its present secret until it was upgraded.
              */
             secret_rotation?: ("pending" | "unsupported") | null;
-            /**
-             * Secret Since
-             * @description When it first used its present secret; `null` if that was never rotated.
-             */
+            /** @description When it first used its present secret; `null` if that was never rotated. */
             secret_since?: string | null;
-            /** Slots */
             slots: components["schemas"]["SlotView"][];
             state: components["schemas"]["WorkerState"];
-            /** Version */
             version: string;
         };
     };
@@ -13437,6 +10643,7 @@ export interface operations {
             header?: {
                 Range?: string | null;
                 "If-Range"?: string | null;
+                "If-None-Match"?: string | null;
             };
             path: {
                 artifact_id: string;
@@ -13462,6 +10669,13 @@ export interface operations {
                 content: {
                     "application/octet-stream": string;
                 };
+            };
+            /** @description The caller has this content: its tag was in `If-None-Match`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
