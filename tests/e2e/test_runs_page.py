@@ -1,5 +1,6 @@
 """The page of runs in a browser: filter, groups, views of another person, actions, many runs."""
 
+import asyncio
 import itertools
 import re
 from urllib.parse import parse_qs, urlsplit
@@ -52,6 +53,17 @@ async def _train(world: World) -> None:
 
 def _rows(page: Page) -> Locator:
     return page.get_by_role("table", name="Runs").locator("tbody tr")
+
+
+async def test_five_tabs_of_a_person_are_all_answered(site: DashboardSite) -> None:
+    """Of a person's expensive reads two run at the same time: the others wait and are answered."""
+    paths = ("runs?show=table", "runs", "experiments", "benchmarks", "runs?show=table&sort=seed")
+    pages = await asyncio.gather(*(site.page(f"/p/runs/{path}") for path in paths))
+    for page in (pages[0], pages[4]):
+        await expect(_rows(page).first).to_be_visible()
+    await expect(pages[1].get_by_role("img").first).to_be_visible()
+    for page in pages[2:4]:
+        await expect(page.get_by_text("dqn").first).to_be_visible()
 
 
 @pytest.mark.page_faults(r"^404 GET /api/v1/views/")

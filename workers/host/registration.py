@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -56,11 +57,19 @@ class WorkerHost:
     Args:
         options: The options of the command line.
         stop: Set to end `run` and every wait.
+        on_registered_again: Called after the worker was registered anew while it ran: its queue and
+            its password of the broker are others.
     """
 
-    def __init__(self, options: WorkerOptions, stop: threading.Event) -> None:
+    def __init__(
+        self,
+        options: WorkerOptions,
+        stop: threading.Event,
+        on_registered_again: Callable[[], None] = lambda: None,
+    ) -> None:
         self._options = options
         self._stop = stop
+        self._on_registered_again = on_registered_again
         self._log = get_logger()
         self._slots = Slots(options.state_directory, options.slots)
         self._enrolment = Enrolment.load_or_create(options.state_directory, options.name)
@@ -72,10 +81,15 @@ class WorkerHost:
         """Why the server made the worker drain, as of the latest heartbeat."""
 
     @property
+    def answer(self) -> RegistrationAnswer:
+        """The answer to the latest registration."""
+        assert self._answer is not None
+        return self._answer
+
+    @property
     def worker_id(self) -> str:
         """The worker's ID on the server."""
-        assert self._answer is not None
-        return self._answer.worker_id
+        return self.answer.worker_id
 
     def register(self) -> RegistrationAnswer:
         """Registers the worker; retries until the server answers, and logs why it waits.
@@ -193,6 +207,8 @@ class WorkerHost:
             self._answer = self._enrol_or_return(self._registration)
         except (ServerUnreachableError, RefusedError) as error:
             self._log.warning("worker.not_registered_again", reason=str(error))
+        else:
+            self._on_registered_again()
 
     def _end_leftover_processes(self, dead: tuple[AttemptDirectory, ...]) -> None:
         """Kills the remaining processes of attempts before they are reported as dead."""

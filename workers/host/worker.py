@@ -100,21 +100,27 @@ class _Worker:
         self._options = options
         self._log = get_logger()
         self._stop = threading.Event()
-        self._agent = WorkerHost(options, self._stop)
+        self._is_registered_again = threading.Event()
+        self._is_signalled = False
+        self._agent = WorkerHost(options, self._stop, self._listen_again)
 
     def run(self) -> int:
         """Registers, consumes the queue until stopped, and shuts down; returns the exit status."""
         self._warn()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, _leave)
-        answer = self._agent.register()
+        self._agent.register()
         adopted = list_local_attempts(self._options.state_directory, time.time()).live
         if adopted:
             self._log.info("attempts.adopted", attempts=[attempt.attempt_id for attempt in adopted])
         thread = threading.Thread(target=self._agent.run, name="agent", daemon=True)
         thread.start()
         try:
-            status = self._listen(answer)
+            status = self._listen(self._agent.answer)
+            while self._is_registered_again.is_set() and not self._is_signalled:
+                self._is_registered_again.clear()
+                celery_state.should_stop = None
+                status = self._listen(self._agent.answer)
         except SystemExit:
             # A signal arrived before Celery had set its own handlers.
             status = 0
@@ -123,6 +129,14 @@ class _Worker:
         self._stop.set()
         thread.join(10)
         return status
+
+    def _listen_again(self) -> None:
+        """Ends the present consumer, so that another one listens to the queue of the new answer."""
+        self._is_registered_again.set()
+        celery_state.should_stop = 0
+
+    def _note_signal(self, **_: object) -> None:
+        self._is_signalled = True
 
     def _warn(self) -> None:
         if os.geteuid() == 0:
@@ -145,6 +159,7 @@ class _Worker:
         broker = choose_broker(options.broker, answer.broker_url)
         app = make_app(broker, answer.queue, task)
         signals.worker_ready.connect(_ignore_hang_up, weak=False)
+        signals.worker_shutting_down.connect(self._note_signal, weak=False)
         for unusable in (signals.task_unknown, signals.task_rejected):
             unusable.connect(task.count_malformed, weak=False)
         self._log.info(

@@ -40,6 +40,8 @@ class ScriptedServer:
         self.drain_reason: str | None = None
         self.secret = "worker-secret"
         self.broker_url = ""
+        self.queue: str | None = None
+        """The queue of the next registrations; by default one of the pool."""
         self.grant: Callable[[dict[str, Any]], Answer] = lambda _claim: make_problem(
             409, "not_queued"
         )
@@ -150,7 +152,7 @@ class ScriptedServer:
         answer = {
             "worker_id": "wrk_" + "0" * 26,
             "broker_url": self.broker_url,
-            "queue": f"palestra.pool.{registration['pool'] or 'default'}",
+            "queue": self.queue or f"palestra.pool.{registration['pool'] or 'default'}",
         }
         return 201, {
             **answer,

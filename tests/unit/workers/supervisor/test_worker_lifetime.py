@@ -196,7 +196,7 @@ def test_a_worker_with_a_revoked_secret_enrols_again(bench: WorkerBench, server:
     secret.
     """
     bench.start_broker()
-    bench.start_worker()
+    worker = bench.start_worker()
     first = server.registrations[0]["enrolment"]
     good = "another-secret"
 
@@ -209,12 +209,15 @@ def test_a_worker_with_a_revoked_secret_enrols_again(bench: WorkerBench, server:
         )
 
     server.secret = good
+    server.queue = "palestra.pool.default.wrk_another"
     server.fault = refuse_former_secret
     wait_for(lambda: len(server.registrations) == 2, f"it enrols again\n{bench.log('worker')}")
     assert server.registrations[1]["enrolment"] not in {first, None}
     bench.dispatch()
-    wait_for(lambda: server.claims, "a claim")
+    wait_for(lambda: server.claims, lambda: f"a claim\n{bench.log('worker')}")
     assert ("/api/v1/leases", good) in server.credentials
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(PATIENCE_SECONDS) == 0
 
 
 def test_a_worker_whose_name_is_in_use_exits_with_75(bench: WorkerBench, server: ScriptedServer):

@@ -97,8 +97,9 @@ class WorkerBench:
 
     def dispatch(self, job_id: str | None = None, **changes: Any) -> None:
         message = {"v": 1, "job_id": job_id or new_id("job"), "expected_attempt": 1, **changes}
-        with make_app(self.broker_url, QUEUE) as app:
-            app.send_task(DISPATCH_TASK, kwargs=message, queue=QUEUE, retry=False)
+        queue = self.server.queue or QUEUE
+        with make_app(self.broker_url, queue) as app:
+            app.send_task(DISPATCH_TASK, kwargs=message, queue=queue, retry=False)
 
     def push(self, *messages: bytes) -> None:
         with socket.create_connection(
