@@ -18,7 +18,7 @@ from typing import Any, Final
 from pydantic import TypeAdapter, ValidationError
 
 from app.address import find_running_address
-from app.db.engine import Database, DatabaseUrlError, Session
+from app.db.engine import Database, Session
 from app.db.migrate import upgrade
 from app.db.startup_check import DatabaseStartError, check_database
 from app.domain.audit_chain import ChainPlace
@@ -60,9 +60,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
             upgrade(settings.database)
         answer = asyncio.run(_run(settings, values))
-    except (SettingsError, DatabaseStartError, DatabaseUrlError, DomainError) as error:
+    except (SettingsError, DatabaseStartError, DomainError) as error:
         sys.stderr.write(f"palestra admin: {scrub_text(str(error))}\n")
-        return 2 if isinstance(error, (SettingsError, DatabaseUrlError)) else 1
+        return 2 if isinstance(error, SettingsError) else 1
     except ValidationError as error:
         first = explain(error, TokenRequest)[0]
         sys.stderr.write(f"palestra admin: {first.pointer.removeprefix('/')} {first.message}\n")

@@ -6,7 +6,7 @@ They are read from arguments, `PALESTRA_*` variables and an optional TOML file.
 import difflib
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
@@ -22,6 +22,16 @@ from pydantic import (
     model_validator,
 )
 
+from palestra.addresses import (
+    AddressError,
+    format_host,
+    parse_database_address,
+    parse_directory_address,
+    parse_host,
+    parse_network,
+    parse_redis_address,
+    parse_server_address,
+)
 from palestra.contract.wording import describe_fault
 
 ENV_PREFIX: Final = "PALESTRA_"
@@ -62,7 +72,7 @@ class Settings(BaseModel):
     bus_url: SecretStr | None = None
     """Redis or Valkey for the live fan-out between server processes.
 
-    `null` keeps it inside this process.
+    `null`, or an empty variable, keeps it inside this process.
     """
 
     artifacts_url: str = ""
@@ -186,27 +196,53 @@ class Settings(BaseModel):
     sse_streams: Annotated[int, Field(ge=1)] = 2_000
     """Live streams of the whole process."""
 
-    @field_validator("broker_url", "worker_broker_url", "bus_url", mode="after")
+    @field_validator("broker_url")
     @classmethod
-    def _redis_scheme(cls, value: SecretStr | None) -> SecretStr | None:
-        if value is None:
-            return None
-        url = value.get_secret_value()
-        for alias, real in (("valkey://", "redis://"), ("valkeys://", "rediss://")):
-            url = real + url.removeprefix(alias) if url.startswith(alias) else url
-        return SecretStr(url)
+    def _check_broker(cls, value: SecretStr) -> SecretStr:
+        return SecretStr(parse_redis_address(value.get_secret_value()))
 
-    @field_validator("trusted_proxies", mode="after")
+    @field_validator("worker_broker_url")
     @classmethod
-    def _are_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for text in value:
-            try:
-                ip_network(text)
-            except ValueError:
-                raise ValueError(
-                    f"{text!r} is no address and no network such as 10.0.0.0/8"
-                ) from None
-        return value
+    def _check_worker_broker(cls, value: SecretStr | None) -> SecretStr | None:
+        url = value.get_secret_value().strip() if value else ""
+        return SecretStr(parse_redis_address(url, is_of_worker=True)) if url else None
+
+    @field_validator("bus_url")
+    @classmethod
+    def _check_bus(cls, value: SecretStr | None) -> SecretStr | None:
+        url = value.get_secret_value().strip() if value else ""
+        return SecretStr(parse_redis_address(url, is_bus=True)) if url else None
+
+    @field_validator("database_url")
+    @classmethod
+    def _check_database(cls, value: SecretStr) -> SecretStr:
+        url = value.get_secret_value().strip()
+        return SecretStr(parse_database_address(url) if url else "")
+
+    @field_validator("artifacts_url")
+    @classmethod
+    def _check_artifacts(cls, value: str) -> str:
+        return parse_directory_address(value) if value.strip() else ""
+
+    @field_validator("public_url")
+    @classmethod
+    def _check_public_url(cls, value: str) -> str:
+        return parse_server_address(value) if value.strip() else ""
+
+    @field_validator("host")
+    @classmethod
+    def _check_host(cls, value: str) -> str:
+        return parse_host(value)
+
+    @field_validator("allowed_hosts")
+    @classmethod
+    def _check_allowed_hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(_parse_member(parse_host, member) for member in value if member.strip())
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _check_trusted_proxies(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(_parse_member(parse_network, member) for member in value if member.strip())
 
     @model_validator(mode="after")
     def _lease_outlives_renewals(self) -> Self:
@@ -242,12 +278,7 @@ class Settings(BaseModel):
     @property
     def artifact_dir(self) -> Path:
         """The directory of stored blobs."""
-        if not self.artifacts_url:
-            return self.data_dir / "blobs"
-        scheme, is_url, rest = self.artifacts_url.partition("://")
-        return (
-            Path(unquote(rest)) if (scheme, is_url) == ("file", "://") else Path(self.artifacts_url)
-        )
+        return Path(self.artifacts_url) if self.artifacts_url else self.data_dir / "blobs"
 
     @property
     def is_loopback(self) -> bool:
@@ -274,29 +305,34 @@ class Settings(BaseModel):
         If the server listens on every interface, this is an address by which this machine reaches
         the server.
         """
-        reachable = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104 - compared, not bound
-        host = reachable.get(self.host, f"[{self.host}]" if ":" in self.host else self.host)
-        return self.public_url.rstrip("/") or f"http://{host}:{self.port}"
+        reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
+        host = format_host(reachable.get(self.host, self.host))
+        return self.public_url or f"http://{host}:{self.port}"
 
     @property
     def host_names(self) -> frozenset[str]:
-        """Host names that a request may carry."""
-        names = {
-            "localhost",
-            "127.0.0.1",
-            "[::1]",
-            *self.allowed_hosts,
-            urlsplit(self.public_url).hostname or "",
-        }
+        """Hosts that a request may name, as its `Host` header has them, without the port."""
+        names = {"localhost", "127.0.0.1", "::1", *self.allowed_hosts}
+        if self.public_url:
+            names.add(urlsplit(self.public_url).hostname or "")
         if self.host not in {"0.0.0.0", "::"}:  # noqa: S104 - compared, not bound
             names.add(self.host)
-        return frozenset(name.lower() for name in names if name)
+        return frozenset(map(format_host, names))
+
+
+def _parse_member(parse: Callable[[str], object], member: str) -> str:
+    """Returns a member of a list in its normal form; the message of a fault names the member."""
+    try:
+        return str(parse(member))
+    except AddressError as error:
+        # What stands before an @ may be a password.
+        raise ValueError(f"{member.rpartition('@')[2]!r} {error}") from None
 
 
 def is_loopback(host: str) -> bool:
     """Returns whether `host` is an address or name of this machine only."""
     try:
-        return ip_address(host.strip("[]")).is_loopback
+        return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
 

@@ -15,6 +15,7 @@ from urllib.parse import quote
 import httpx
 from pydantic import ValidationError
 
+from palestra.addresses import AddressError, parse_server_address
 from palestra.backoff import Backoff
 from palestra.contract.answers import Answer, read_answer
 from palestra.contract.documents import Document, Patch
@@ -40,6 +41,9 @@ class Connection:
         retries: How often an idempotent request is repeated when no answer arrives or the server
             is busy.
         sleep: Called with seconds to wait; tests replace it.
+
+    Raises:
+        UnreachableError: If `server` is not the address of a server.
     """
 
     def __init__(
@@ -52,10 +56,10 @@ class Connection:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         try:
-            self._http = open_client(server, token, timeout=timeout)
-        except (httpx.InvalidURL, ValueError) as error:
-            raise UnreachableError(f"{server!r} is not the address of a server: {error}") from None
-        self._server = server.rstrip("/")
+            self._server = parse_server_address(server)
+        except AddressError as error:
+            raise UnreachableError(f"the address of the server {error}") from None
+        self._http = open_client(self._server, token, timeout=timeout)
         self._retries = retries
         self.sleep = sleep
 

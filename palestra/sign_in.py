@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Self
 from urllib.parse import urlsplit
 
+from palestra.addresses import AddressError, parse_server_address
 from palestra.connection import Connection
 from palestra.contract.access import (
     LinkPreview,
@@ -22,7 +23,7 @@ from palestra.contract.access import (
 from palestra.contract.names import Scope
 from palestra.errors import PalestraError, TokenNotMadeError
 
-_FRAGMENT: Final = "code="
+_FRAGMENT: Final = "#code="
 _PAGE: Final = "/login"
 
 
@@ -40,15 +41,17 @@ class InvitationLink:
         Raises:
             ValueError: If it is no such link; the message does not repeat the code.
         """
-        parts = urlsplit(text.strip())
-        code = parts.fragment.removeprefix(_FRAGMENT)
-        is_page = parts.scheme in {"http", "https"} and parts.netloc and parts.path.endswith(_PAGE)
-        if not is_page or not code or code == parts.fragment:
+        page, _, code = text.strip().partition(_FRAGMENT)
+        try:
+            server = parse_server_address(page.removesuffix(_PAGE))
+        except AddressError:
+            server = ""
+        if not server or not page.endswith(_PAGE) or not code:
             raise ValueError(
                 "this is no link of an invitation: copy all of it, from https:// to the end of "
                 "what follows #code=, and put it in quotes"
             )
-        return cls(f"{parts.scheme}://{parts.netloc}{parts.path.removesuffix(_PAGE)}", code)
+        return cls(server, code)
 
 
 def preview_link(server: str, request: SetupRequest) -> LinkPreview:
@@ -108,7 +111,7 @@ def _token_of(
 ) -> TokenView:
     with _connection(server) as connection:
         session = open_login(connection)
-        parts = urlsplit(server)
+        parts = urlsplit(parse_server_address(server))
         connection.keep_login(
             {
                 "Origin": f"{parts.scheme}://{parts.netloc}",

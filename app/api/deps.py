@@ -56,7 +56,7 @@ def get_server_url(request: Request) -> str:
     The address is the setting `public_url`, or else the address of the request.
     """
     found = get_settings(request)
-    return found.public_url.rstrip("/") or f"{request.url.scheme}://{request.url.netloc}"
+    return found.public_url or f"{request.url.scheme}://{request.url.netloc}"
 
 
 async def read_session(request: Request) -> AsyncIterator[Session]:

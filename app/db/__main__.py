@@ -5,7 +5,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from app.db.engine import DatabaseUrlError
 from app.db.migrate import upgrade
 from app.db.startup_check import DatabaseStartError
 from app.db.vacuum import vacuum
@@ -35,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         sentence = _vacuum(settings) if values.command == "vacuum" else _upgrade(settings)
-    except (SettingsError, DatabaseUrlError) as error:
+    except SettingsError as error:
         return _fail(str(error), 2)
     except DatabaseStartError as error:
         return _fail(str(error), 1)

@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import cache, partial
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from sqlalchemy import Connection, Dialect, event, make_url, select, text
 from sqlalchemy.exc import InvalidatePoolError
@@ -67,10 +66,6 @@ _TRUSTED_SECONDS: Final = 1.0
 _MOST_PREPARED: Final = 500
 """Statements that a connection keeps prepared; psycopg's default is fewer than a server uses."""
 _USED_AT: Final = "palestra_used_at"
-
-
-class DatabaseUrlError(ValueError):
-    """The database URL cannot be used; the message states the reason, without the password."""
 
 
 class Database:
@@ -242,23 +237,9 @@ def announce(session: Session, topic: Topic) -> None:
 
 
 def build_async_url(url: str) -> str:
-    """Returns the URL with the async driver of its database.
-
-    Raises:
-        DatabaseUrlError: If it is not a URL, or names neither SQLite nor PostgreSQL.
-    """
-    try:
-        parts = urlsplit(url)
-        scheme, _ = parts.scheme.split("+", 1)[0], parts.port
-    except ValueError:
-        raise DatabaseUrlError(
-            "database_url is not a valid address: check its host and port"
-        ) from None
-    if scheme not in _DRIVERS:
-        raise DatabaseUrlError(
-            f"database_url must begin with sqlite:/// or postgresql://, not {scheme or 'nothing'}"
-        )
-    return _DRIVERS[scheme] + url[url.index(":") :]
+    """Returns an address of `Settings.database` with the async driver of its database."""
+    scheme, _, rest = url.partition(":")
+    return f"{_DRIVERS[scheme.partition('+')[0]]}:{rest}"
 
 
 def _create_engine(

@@ -35,7 +35,6 @@ def upgrade(url: str, revision: str = "head", *, progress: ReportProgress | None
         progress: Is told each step, and how far those are that move much data.
 
     Raises:
-        DatabaseUrlError: If `url` is not a valid database URL.
         DatabaseStartError: If a newer Palestra made the database, or it cannot be reached or
             changed.
     """

@@ -8,7 +8,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 import migrations
-from app.db.engine import Database, DatabaseUrlError
+from app.db.engine import Database
 
 
 class DatabaseStartError(Exception):
@@ -23,7 +23,7 @@ async def check_database(url: str) -> None:
     """
     try:
         database = Database(url, pool_size=1)
-    except (DatabaseUrlError, ArgumentError) as error:
+    except ArgumentError as error:
         raise DatabaseStartError(extract_first_line(error)) from None
     try:
         async with database.engine.connect() as connection:

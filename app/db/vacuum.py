@@ -35,7 +35,6 @@ def vacuum(url: str) -> VacuumResult:
         url: `sqlite:///FILE`.
 
     Raises:
-        DatabaseUrlError: If `url` is not a valid database URL.
         DatabaseStartError: If it is no SQLite file, or the file is in use or cannot be rewritten.
     """
     target = make_url(build_async_url(url))

@@ -22,9 +22,9 @@ def make_app() -> object:
     """Returns a Celery application with the settings of Palestra's workers."""
     from celery import Celery
 
-    from workers.host.broker import SETTINGS, kombu_url
+    from workers.host.broker import SETTINGS
 
-    app = Celery("bare", broker=kombu_url(os.environ[BROKER_VARIABLE]), set_as_current=False)
+    app = Celery("bare", broker=os.environ[BROKER_VARIABLE], set_as_current=False)
     app.conf.update(SETTINGS, task_default_queue=QUEUE)
     app.task(name=TASK, ignore_result=True)(end)
     return app

@@ -9,7 +9,12 @@ from palestra.cli.login import store_login
 from palestra.cli.output import CommandError, fail_usage, remove_control_characters, say
 from palestra.cli.passwords import PasswordStdin, ask_password, require_input
 from palestra.cli.request_documents import read_request
-from palestra.cli.server_address import Json, keep_login, require_writable_logins
+from palestra.cli.server_address import (
+    Json,
+    keep_login,
+    read_server_address,
+    require_writable_logins,
+)
 from palestra.contract.access import LinkPreview, SetupRequest
 from palestra.errors import TokenNotMadeError, UnreachableError
 from palestra.sign_in import InvitationLink, build_token_request, join, preview_link
@@ -41,7 +46,7 @@ def join_server(
     except ValueError as error:
         fail_usage(str(error))
     if server is not None:
-        place = InvitationLink(server.rstrip("/"), place.code)
+        place = InvitationLink(read_server_address(server), place.code)
     require_input(from_stdin=password_stdin)
     require_writable_logins()
     found = preview_link(place.server, SetupRequest(code=place.code))

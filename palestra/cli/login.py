@@ -13,6 +13,7 @@ from palestra.cli.server_address import (
     Json,
     keep_login,
     read_remembered_project,
+    read_server_address,
     read_token,
     remember_project,
     require_writable_logins,
@@ -41,9 +42,7 @@ def login(
     json: Json = False,
 ) -> None:
     """Checks and stores an API token; other commands then need neither address nor token."""
-    if not server.startswith(("http://", "https://")):
-        fail_usage(f"{server}: give an address that begins with https:// or http://")
-    url = server.rstrip("/")
+    url = read_server_address(server)
     if user is not None:
         if token_file is not None:
             fail_usage("--user makes a token: leave --token-file out")

@@ -8,12 +8,14 @@ Reads and writes the file of logins.
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
+from palestra.addresses import AddressError, parse_server_address
 from palestra.cli.embedded.datadir import DataDir, read_json, write_private
 from palestra.cli.output import CommandError, fail_usage, warn
 from palestra.client import Client
@@ -75,7 +77,20 @@ def find_server(server: str | None, token_file: Path | None) -> tuple[str, str]:
             "no server: start one here with `palestra up`, or name one with --server URL or "
             "`palestra login URL`"
         )
-    return url.rstrip("/"), _token(url.rstrip("/"), token_file, embedded)
+    url = read_server_address(url)
+    return url, _token(url, token_file, embedded)
+
+
+def read_server_address(text: str) -> str:
+    """Returns the address of a server in the form under which logins are stored.
+
+    Raises:
+        CommandError: If it is no address of a server.
+    """
+    try:
+        return parse_server_address(text)
+    except AddressError as error:
+        fail_usage(f"the address of the server {error}")
 
 
 def _token(url: str, token_file: Path | None, embedded: Mapping[str, Any]) -> str:
@@ -85,7 +100,7 @@ def _token(url: str, token_file: Path | None, embedded: Mapping[str, Any]) -> st
         return token
     if url == embedded.get("url"):
         return read_token(Path(embedded["token_file"]))
-    token = str(read_logins().get("tokens", {}).get(url, ""))
+    token = str(_read_of_server("tokens", url) or "")
     if not token:
         fail_usage(
             f"no token for {url}: log in with `palestra login {url}`, or name a file with "
@@ -160,7 +175,7 @@ def require_writable_logins() -> None:
 
 def read_remembered_project(url: str) -> str | None:
     """Returns the project that `palestra projects use` chose for a server; `None` for all."""
-    found = read_logins().get("projects", {}).get(url)
+    found = _read_of_server("projects", url)
     return found if isinstance(found, str) else None
 
 
@@ -169,6 +184,18 @@ def remember_project(url: str, slug: str | None) -> Path:
     logins = read_logins()
     others = {server: kept for server, kept in logins.get("projects", {}).items() if server != url}
     return _store({**logins, "projects": others if slug is None else {**others, url: slug}})
+
+
+def _read_of_server(kind: str, url: str) -> object:
+    """Returns what is stored for a server; earlier versions stored addresses as they were typed."""
+    entries: dict[str, object] = read_logins().get(kind, {})
+    with suppress(KeyError):
+        return entries[url]
+    for typed, value in entries.items():
+        with suppress(AddressError):
+            if parse_server_address(typed) == url:
+                return value
+    return None
 
 
 def _store(logins: Mapping[str, Any]) -> Path:

@@ -103,7 +103,7 @@ def show_view(
         return emit_json(found)
     state = found.usable_state
     say(f"{found.name}  by {found.owner}, {found.visibility}")
-    say(f"{find_server(server, token_file)[0].rstrip('/')}/runs?view={found.id}")
+    say(f"{find_server(server, token_file)[0]}/runs?view={found.id}")
     for name in ("filter", "sort", "columns", "group_by"):
         value = getattr(state, name)
         if value:

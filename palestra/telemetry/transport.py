@@ -78,7 +78,7 @@ def open_client(server: str, token: str | None, *, timeout: float = 20.0) -> htt
     Proxies of the environment are used, but never to reach this machine.
 
     Args:
-        server: Base URL, for example `https://palestra.example.org`.
+        server: Address of the server as `parse_server_address` returns it.
         token: Sent as bearer token; `None` for requests without one.
         timeout: Seconds for each of connecting, sending and receiving.
     """
@@ -93,7 +93,7 @@ def open_client(server: str, token: str | None, *, timeout: float = 20.0) -> htt
     # this client follows no redirect to HTTPS.
     verify = url.scheme != "http"
     return httpx.Client(
-        base_url=server.rstrip("/"),
+        base_url=server,
         headers=headers,
         timeout=timeout,
         trust_env=not local,

@@ -175,3 +175,73 @@ def test_the_workers_broker_is_a_setting_of_the_server() -> None:
     )
     assert settings.worker_broker_url is not None
     assert settings.worker_broker_url.get_secret_value() == "redis://worker:x@valkey/0"
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "normal"),
+    [
+        ("PUBLIC_URL", "HTTPS://Lab.Example.org:443/", "https://lab.example.org"),
+        ("PUBLIC_URL", " ", ""),
+        ("HOST", " [::1] ", "::1"),
+        ("HOST", "LocalHost", "localhost"),
+        ("ALLOWED_HOSTS", "", ()),
+        ("ALLOWED_HOSTS", " A.example , ,[::1],bücher.example,", (
+            "a.example", "::1", "xn--bcher-kva.example",
+        )),
+        ("TRUSTED_PROXIES", "", ()),
+        ("TRUSTED_PROXIES", " 10.0.0.0/8 ,,[::1]", ("10.0.0.0/8", "::1/128")),
+        ("BUS_URL", "", None),
+        ("WORKER_BROKER_URL", " ", None),
+        ("DATABASE_URL", "", ""),
+        ("ARTIFACTS_URL", "", ""),
+    ],
+)  # fmt: skip
+def test_addresses_and_lists_are_normalised(variable: str, text: str, normal: object) -> None:
+    loaded = getattr(load_settings({}, {f"PALESTRA_{variable}": text}), variable.lower())
+    assert (loaded.get_secret_value() if hasattr(loaded, "get_secret_value") else loaded) == normal
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "remedy"),
+    [
+        ("PUBLIC_URL", "lab.example.org", "must begin with http:// or https://"),
+        ("PUBLIC_URL", "https://u:hunter2@h", "must not hold a user or a password"),
+        ("HOST", "", "must not be empty"),
+        ("HOST", "127.0.0.1:8080", "without scheme, port or path"),
+        ("PORT", "65536", "at most 65535"),
+        ("PORT", "-1", "at least 0"),
+        ("ALLOWED_HOSTS", "a,https://b", "'https://b' must be a host name"),
+        ("ALLOWED_HOSTS", "b:80", "'b:80' must be a host name"),
+        ("ALLOWED_HOSTS", "u:hunter2@b", "'b' must be a host name"),
+        ("TRUSTED_PROXIES", "10.0.0.1/8", "write 10.0.0.0/8 for the network"),
+        ("TRUSTED_PROXIES", "10.0.0.0/8;::1", "is no address"),
+        ("BROKER_URL", "", "must not be empty"),
+        ("BROKER_URL", "http://u:hunter2@h", "must begin with redis://"),
+        ("WORKER_BROKER_URL", "redis://u:hunter2@h:0", "from 1 to 65535"),
+        ("BUS_URL", "redis://u:hunter2@h/x", "number of a database"),
+        ("DATABASE_URL", "mysql://u:hunter2@h/d", "must be sqlite:///FILE or postgresql://"),
+        ("DATABASE_URL", "postgresql://u:hunter2@h:x/d", "from 1 to 65535"),
+        ("ARTIFACTS_URL", "s3://u:hunter2@bucket", "must be a directory"),
+    ],
+)
+def test_a_wrong_address_is_refused_with_its_setting_and_a_remedy(
+    variable: str, text: str, remedy: str
+) -> None:
+    with pytest.raises(SettingsError) as refused:
+        load_settings({}, {f"PALESTRA_{variable}": text})
+    assert f"PALESTRA_{variable}" in str(refused.value)
+    assert remedy in str(refused.value)
+    assert "hunter2" not in str(refused.value)
+
+
+def test_a_public_address_in_capitals_has_secure_cookies() -> None:
+    """Regression: `HTTPS://` took `Secure`, `__Host-` and HSTS away."""
+    assert Settings(public_url="HTTPS://h").secure_cookies
+    assert not Settings(public_url="http://h").secure_cookies
+
+
+def test_requests_may_name_hosts_as_browsers_write_them() -> None:
+    names = Settings(
+        public_url="https://[2001:DB8::1]:8443", host="FD00::1", allowed_hosts=("bücher.example",)
+    ).host_names
+    assert {"[2001:db8::1]", "[fd00::1]", "xn--bcher-kva.example", "[::1]"} <= names

@@ -14,11 +14,6 @@ from kombu.transport import redis, virtual
 
 from workers.ipc.json_log import get_logger
 
-_ALIASES: Final = {
-    "valkey://": "redis://",
-    "valkeys://": "rediss://",
-    "valkey+socket://": "redis+socket://",
-}
 _TRANSPORT: Final = f"{__name__}:TolerantRedisTransport"
 _SECRET: Final = re.compile(r"(?<=://)([^@/]*):[^@/]*@")
 
@@ -116,18 +111,6 @@ def install_transport(on_malformed: Callable[[], None] | None = None) -> None:
     if on_malformed is not None:
         Channel.on_malformed = staticmethod(on_malformed)
     kombu.transport.TRANSPORT_ALIASES.update(redis=_TRANSPORT, rediss=_TRANSPORT)
-
-
-def kombu_url(url: str) -> str:
-    """Returns a broker address with a scheme that kombu knows."""
-    return next(
-        (
-            real + url.removeprefix(alias)
-            for alias, real in _ALIASES.items()
-            if url.startswith(alias)
-        ),
-        url,
-    )
 
 
 def choose_broker(option: str | None, answer: str) -> str:

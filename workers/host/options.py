@@ -6,10 +6,10 @@ import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, NoReturn, cast
-from urllib.parse import urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
+from palestra.addresses import AddressError, parse_redis_address, parse_server_address
 from palestra.contract.names import Name, Title
 from palestra.contract.registration import Gpu
 from palestra.contract.wording import describe_fault
@@ -83,7 +83,7 @@ def parse_options(arguments: list[str] | None = None) -> WorkerOptions:
         gpus=choose_gpus(found.gpus, list_gpus() if found.gpus else ()),
         state_directory=found.state_dir.expanduser().resolve(),
         name=_check_text(_TITLE, found.name, "--name"),
-        broker=found.broker,
+        broker=_broker(found.broker),
         on_stop=cast("OnStop", found.on_stop),
         drain_seconds=found.drain_seconds,
         imports=_imports(found.imports),
@@ -232,12 +232,17 @@ def _imports(names: list[str]) -> tuple[str, ...]:
 
 
 def _server(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.username:
-        raise UsageError(
-            f"--server must be an address such as https://palestra.example.org, not {url!r}"
-        )
-    return url.rstrip("/")
+    try:
+        return parse_server_address(url)
+    except AddressError as error:
+        raise UsageError(f"--server {error}") from None
+
+
+def _broker(url: str | None) -> str | None:
+    try:
+        return None if url is None else parse_redis_address(url, is_of_worker=True)
+    except AddressError as error:
+        raise UsageError(f"--broker {error}") from None
 
 
 def _slots(count: int) -> int:

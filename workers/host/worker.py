@@ -27,7 +27,6 @@ from workers.host.broker import (
     SETTINGS,
     choose_broker,
     install_transport,
-    kombu_url,
     mask_password,
 )
 from workers.host.dispatch_task import DispatchTask, DispatchTaskSettings
@@ -73,12 +72,12 @@ def make_app(broker: str, queue: str, task: DispatchTask | None = None) -> Celer
     """Creates the Celery application with its only task.
 
     Args:
-        broker: An address that `kombu_url` accepts.
+        broker: Address with a scheme that kombu knows.
         queue: The pool's queue.
         task: The function that the task calls.
     """
     install_transport(task.count_malformed if task is not None else None)
-    app = Celery("palestra", broker=kombu_url(broker), set_as_current=False)
+    app = Celery("palestra", broker=broker, set_as_current=False)
     queues = [Queue(queue)]  # type: ignore[no-untyped-call]
     app.conf.update(SETTINGS, task_queues=queues, task_default_queue=queue)
     if task is not None:

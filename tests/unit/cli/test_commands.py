@@ -255,6 +255,51 @@ def test_login_keeps_the_token_for_this_user_only(
     assert peer.asked[-1].headers["authorization"] == "Bearer plr_kept"
 
 
+def test_a_login_belongs_to_a_server_however_its_address_is_typed(
+    peer: FakeHttpServer, palestra: RunCommand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.touch(mode=0o600)
+    token.write_text("plr_kept\n")
+    peer.set_answers("GET", "/session", Answer(200, api_samples.make_session()))
+    peer.set_answers("GET", "/runs", Answer(200, api_samples.make_page()))
+    typed = f" {peer.url.replace('http', 'HTTP')}// "
+    assert palestra("login", typed, "--token-file", str(token))[0] == 0
+    monkeypatch.delenv("PALESTRA_TOKEN")
+    for address in (peer.url, typed, f"{peer.url}/"):
+        monkeypatch.setenv("PALESTRA_SERVER", address)
+        assert palestra("runs")[0] == 0
+    # Earlier versions stored addresses as they were typed.
+    logins = json.loads(get_logins_path().read_text("utf-8"))
+    logins["tokens"] = {typed: "plr_typed"}
+    get_logins_path().write_text(json.dumps(logins))
+    assert palestra("runs")[0] == 0
+    assert peer.asked[-1].headers["authorization"] == "Bearer plr_typed"
+
+
+@pytest.mark.parametrize(
+    ("address", "remedy"),
+    [
+        ("localhost:8080", "must begin with http:// or https://"),
+        ("ftp://h", "must begin with http:// or https://"),
+        ("http://u:hunter2@h", "must not hold a user or a password"),
+        ("http://h:0", "from 1 to 65535"),
+        ("http://h/?x", "without ? and #"),
+    ],
+)
+def test_commands_refuse_what_is_no_address_of_a_server(
+    palestra: RunCommand, monkeypatch: pytest.MonkeyPatch, address: str, remedy: str
+) -> None:
+    refusals = [palestra("login", address), palestra("runs", "--server", address)]
+    monkeypatch.setenv("PALESTRA_SERVER", address)
+    refusals.append(palestra("runs"))
+    for code, _, err in refusals:
+        assert code == 2
+        assert "the address of the server " in err
+        assert remedy in err
+        assert "hunter2" not in err
+
+
 def test_a_refused_login_stores_no_token(
     peer: FakeHttpServer, palestra: RunCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:

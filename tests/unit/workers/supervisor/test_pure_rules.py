@@ -17,7 +17,7 @@ from palestra.contract.registration import Gpu
 from palestra.contract.states import Cause, Order, Outcome
 from palestra.contract.work_order import AttemptReport
 from tests.support.waiting import PATIENCE_SECONDS, wait_for
-from workers.host.broker import SETTINGS, kombu_url, mask_password
+from workers.host.broker import SETTINGS, mask_password
 from workers.host.options import UsageError, choose_gpus, parse_options, read_token
 from workers.host.registration import list_local_attempts
 from workers.host.worker import make_app
@@ -249,7 +249,8 @@ def test_the_token_file_must_be_private_and_not_empty(tmp_path: Path):
     [
         (["--slots", "0"], "--slots"),
         (["--server", "localhost:8080"], "--server"),
-        (["--server", "http://user:pw@host"], "--server"),
+        (["--server", "http://user:pw@host"], "--server must not hold a user"),
+        (["--broker", "amqp://user:pw@host"], "--broker must begin with redis://"),
         (["--pool", "a b"], "--pool"),
         (["--name", "\u202e"], "--name"),
         (
@@ -265,6 +266,21 @@ def test_invalid_options_are_refused_with_a_remedy(tmp_path: Path, option, said)
     path.write_text("t")
     with pytest.raises(UsageError, match=said):
         parse_options(["--server", "http://x", "--token-file", str(path), *option])
+
+
+def test_addresses_of_a_workers_options_are_normalised(tmp_path: Path):
+    path = tmp_path / "token"
+    path.touch(0o600)
+    path.write_text("t")
+    options = parse_options(
+        [
+            *("--server", "HTTPS://Lab.Example.org:443/palestra/"),
+            *("--broker", "valkey://Broker:6379/0"),
+            *("--token-file", str(path)),
+        ]
+    )
+    assert options.server == "https://lab.example.org/palestra"
+    assert options.broker == "redis://broker:6379/0"
 
 
 def test_only_imports_and_allowed_paths_of_a_workers_settings_reach_the_trainer(tmp_path: Path):
@@ -305,21 +321,6 @@ def test_the_command_refuses_an_open_token_file(tmp_path: Path):
     assert "chmod 600" in done.stderr
     assert "Traceback" not in done.stderr
     assert "plr_secret" not in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("given", "real"),
-    [
-        ("redis://h:1/0", "redis://h:1/0"),
-        ("rediss://h/0", "rediss://h/0"),
-        ("valkey://:p@h:1/0", "redis://:p@h:1/0"),
-        ("valkeys://h/0", "rediss://h/0"),
-        ("redis+socket:///tmp/x.sock", "redis+socket:///tmp/x.sock"),
-        ("valkey+socket:///tmp/x.sock", "redis+socket:///tmp/x.sock"),
-    ],
-)
-def test_broker_addresses_are_parsed(given, real):
-    assert kombu_url(given) == real
 
 
 def test_passwords_are_masked():
