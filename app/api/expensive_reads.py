@@ -70,5 +70,5 @@ async def _wait_for_turn(request: Request, principal: Reader) -> AsyncIterator[N
         yield
 
 
-ExpensiveRead: Final = Depends(_wait_for_turn)
+ExpensiveRead: Final = Depends(_wait_for_turn, scope="function")
 """Dependency of the routes whose answers may take all runs of a project."""

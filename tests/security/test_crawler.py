@@ -183,7 +183,8 @@ async def test_no_answer_shows_the_other_project(
     monkeypatch: pytest.MonkeyPatch,
     who: str,
 ) -> None:
-    monkeypatch.setattr(shared.database, "write", make_rolled_back_write(shared.database))
+    for database in (shared.database, shared.reserved):
+        monkeypatch.setattr(database, "write", make_rolled_back_write(database))
     seen = await crawl(shared, *marked_projects, who)
     print(f"{who}: {seen.asked} answers, {len(seen.shows_own)} routes show its own project")  # noqa: T201
     assert not seen.leaks, "\n".join(["", *seen.leaks[:50]])
@@ -291,7 +292,8 @@ async def test_a_foreign_id_is_answered_as_a_missing_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """1,000 random requests: status, headers and body are equal but for the ID itself."""
-    monkeypatch.setattr(shared.database, "write", make_rolled_back_write(shared.database))
+    for database in (shared.database, shared.reserved):
+        monkeypatch.setattr(database, "write", make_rolled_back_write(database))
     own, other = marked_projects
     chooser = random.Random(11)
     routes = [

@@ -87,10 +87,13 @@ async def objects(shared: AppServer) -> AsyncIterator[dict[str, Objects]]:
     """IDs of objects by project, while no transaction of the server is committed."""
     made = {side: await _make_objects(shared, side) for side in SIDES}
     made["member's"] = {**made["default"], **await _submit_as_member(shared)}
-    write = shared.database.write
-    shared.database.write = make_rolled_back_write(shared.database)  # type: ignore[method-assign]
+    opened = (shared.database, shared.reserved)
+    writes = [database.write for database in opened]
+    for database in opened:
+        database.write = make_rolled_back_write(database)  # type: ignore[method-assign]
     yield made
-    shared.database.write = write  # type: ignore[method-assign]
+    for database, write in zip(opened, writes, strict=True):
+        database.write = write  # type: ignore[method-assign]
 
 
 def make_rolled_back_write(database: Database) -> Any:
