@@ -27,7 +27,7 @@ from app.db.engine import Database
 from app.services.access import logins, members, tokens
 from palestra.cli.embedded.datadir import write_private
 from palestra.contract.access import TokenRequest
-from palestra.contract.names import Scope
+from palestra.contract.names import WORKER_ALLOWED_PATHS, Scope
 from tests.support.commands import CommandResult, run_command
 from tests.support.waiting import PATIENCE_SECONDS, wait_for
 
@@ -261,7 +261,12 @@ class Stack:
         self._start(
             name,
             [sys.executable, "-m", self.worker_module, *place, *self.worker_options, *options],
-            {**self._worker_environment, **(environment or {})},
+            {
+                # The brake of slow trainings is a file there.
+                WORKER_ALLOWED_PATHS: str(self.directory),
+                **self._worker_environment,
+                **(environment or {}),
+            },
         )
         wait_for(
             lambda: self._is_worker_online(title, before),
