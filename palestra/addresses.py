@@ -112,7 +112,7 @@ def parse_database_address(text: str) -> str:
     match = _SCHEME.match(address)
     scheme = match[1].lower() if match else ""
     if match is None or scheme.split("+", 1)[0] not in _DATABASE_SCHEMES:
-        raise AddressError(f"must be {form}")
+        raise AddressError(f"must begin with sqlite:/// or postgresql://: give {form}")
     address = scheme + address[len(scheme) :]
     if scheme.split("+", 1)[0] == "sqlite":
         file = address.removeprefix(f"{scheme}:///").partition("?")[0]

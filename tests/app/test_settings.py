@@ -219,7 +219,7 @@ def test_addresses_and_lists_are_normalised(variable: str, text: str, normal: ob
         ("BROKER_URL", "http://u:hunter2@h", "must begin with redis://"),
         ("WORKER_BROKER_URL", "redis://u:hunter2@h:0", "from 1 to 65535"),
         ("BUS_URL", "redis://u:hunter2@h/x", "number of a database"),
-        ("DATABASE_URL", "mysql://u:hunter2@h/d", "must be sqlite:///FILE or postgresql://"),
+        ("DATABASE_URL", "mysql://u:hunter2@h/d", "must begin with sqlite:/// or postgresql://"),
         ("DATABASE_URL", "postgresql://u:hunter2@h:x/d", "from 1 to 65535"),
         ("ARTIFACTS_URL", "s3://u:hunter2@bucket", "must be a directory"),
     ],

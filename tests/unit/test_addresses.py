@@ -190,8 +190,8 @@ def test_addresses_of_databases_are_normalised(text: str, normal: str) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("palestra.db", "must be sqlite:///FILE"),
-        ("mysql://u:hunter2@h/d", "must be sqlite:///FILE"),
+        ("palestra.db", "must begin with sqlite:///"),
+        ("mysql://u:hunter2@h/d", "must begin with sqlite:///"),
         ("sqlite:palestra.db", "three slashes"),
         ("sqlite://palestra.db", "three slashes"),
         ("sqlite://", "three slashes"),
