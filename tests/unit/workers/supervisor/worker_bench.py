@@ -35,7 +35,7 @@ class WorkerBench:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
-        self.broker_url = f"valkey://127.0.0.1:{self.port}/0"
+        self.broker_url = f"redis://127.0.0.1:{self.port}/0"
         server.broker_url = self.broker_url
         self.token = directory / "token"
         self.token.touch(mode=0o600)
