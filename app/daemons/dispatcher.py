@@ -221,23 +221,27 @@ class Dispatcher:
         """Sends messages, ends the assignments of the others; returns the IDs of sent jobs."""
         sent: list[str] = []
         try:
-            if self._broker_users is not None:
-                await self._broker_users.update(self._database)
-            for job in assigned:
-                try:
-                    await asyncio.to_thread(self._queue.send, job)
-                except MessageRefusedError as error:
-                    _log.warning(
-                        "dispatcher.message_refused",
-                        job=job.job_id,
-                        queue=job.queue,
-                        reason=str(error),
-                    )
-                else:
-                    sent.append(job.job_id)
+            await self._try_to_send(assigned, sent)
         finally:
             await self._end_unsent([job for job in assigned if job.job_id not in sent])
         return sent
+
+    async def _try_to_send(self, jobs: Sequence[AssignedJob], sent: list[str]) -> None:
+        """Sends messages; adds the ID of each job whose message the broker took to `sent`."""
+        if self._broker_users is not None:
+            await self._broker_users.update(self._database)
+        for job in jobs:
+            try:
+                await asyncio.to_thread(self._queue.send, job)
+            except MessageRefusedError as error:
+                _log.warning(
+                    "dispatcher.message_refused",
+                    job=job.job_id,
+                    queue=job.queue,
+                    reason=str(error),
+                )
+            else:
+                sent.append(job.job_id)
 
     async def _take_over(self) -> None:
         """Sends messages again that the dispatcher before may have left unsent, once per lease.
@@ -248,9 +252,7 @@ class Dispatcher:
             return
         async with self._database.read() as session:
             assigned = await dispatch_plan.list_unclaimed(session)
-        for job in assigned:
-            with contextlib.suppress(MessageRefusedError):
-                await asyncio.to_thread(self._queue.send, job)
+        await self._try_to_send(assigned, [])
         self._known_epoch = self.lease.epoch
 
     @asynccontextmanager
