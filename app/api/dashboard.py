@@ -18,6 +18,7 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from app.api.compression import choose_coding
+from app.api.entity_tags import is_held
 from app.api.errors import HttpProblemError, build_not_found, build_problem_response
 
 _MISSING: Final = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Palestra</title>
@@ -164,7 +165,7 @@ class Dashboard:
             file = copy
         content = self._read(file)
         headers["ETag"] = content.tag
-        if status == 200 and content.tag in request.headers.get("if-none-match", ""):
+        if status == 200 and is_held(request.headers.get("if-none-match"), content.tag):
             return Response(status_code=304, headers=headers)
         return Response(content.content, status, headers, media_type)
 

@@ -12,9 +12,8 @@ from typing import Final
 from urllib.parse import quote
 
 from fastapi import Response
-from fastapi.responses import StreamingResponse
-from starlette.types import Receive, Scope, Send
 
+from app.api.closing_response import ClosingResponse
 from app.api.errors import HttpProblemError
 from palestra.contract.resources import ArtifactView
 
@@ -64,7 +63,7 @@ def parse_range(header: str | None, if_range: str | None, view: ArtifactView) ->
     if (
         match is None
         or match.group(1) == match.group(2) == ""
-        or if_range not in {None, _etag(view)}
+        or if_range not in {None, build_etag(view)}
     ):
         return None
     first_text, last_text = match.groups()
@@ -80,53 +79,31 @@ def parse_range(header: str | None, if_range: str | None, view: ArtifactView) ->
     return Slice(first, last, view.size)
 
 
-class AttachmentResponse(StreamingResponse):
-    """Sends a file's content, and closes the file however sending ends."""
-
-    def __init__(
-        self, content: AsyncGenerator[bytes], status_code: int, headers: dict[str, str]
-    ) -> None:
-        super().__init__(content, status_code, headers)
-        self._content = content
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Sends the answer."""
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            await self._content.aclose()
-
-
-def is_held(if_none_match: str | None, view: ArtifactView) -> bool:
-    """Returns whether a request says that its client has the content already."""
-    tags = [tag.strip().removeprefix("W/") for tag in (if_none_match or "").split(",")]
-    return "*" in tags or _etag(view) in tags
-
-
 def respond_not_modified(view: ArtifactView) -> Response:
     """Returns the answer to a client that has the content already."""
-    headers = {"Cache-Control": SAFE_HEADERS["Cache-Control"], "ETag": _etag(view)}
+    headers = {"Cache-Control": SAFE_HEADERS["Cache-Control"], "ETag": build_etag(view)}
     return Response(status_code=304, headers=headers)
 
 
-def respond_with_attachment(
-    view: ArtifactView, path: Path, part: Slice | None
-) -> AttachmentResponse:
+def respond_with_attachment(view: ArtifactView, path: Path, part: Slice | None) -> ClosingResponse:
     """Returns the answer that sends an artifact's content or a part of it."""
     sent = part or Slice(0, view.size - 1, view.size)
     headers = {
         **SAFE_HEADERS,
         "Content-Type": _media_type(view),
         "Content-Disposition": describe_attachment(view.name),
-        "ETag": _etag(view),
+        "ETag": build_etag(view),
         "Content-Length": str(sent.length),
     }
     if part is not None:
         headers["Content-Range"] = f"bytes {part.first}-{part.last}/{part.size}"
-    return AttachmentResponse(_read(path, sent), 206 if part is not None else 200, headers)
+    content = _read(path, sent)
+    status = 206 if part is not None else 200
+    return ClosingResponse(content, headers, content.aclose, status_code=status)
 
 
-def _etag(view: ArtifactView) -> str:
+def build_etag(view: ArtifactView) -> str:
+    """Returns the entity tag of an artifact's content."""
     return f'"{view.sha256}"'
 
 

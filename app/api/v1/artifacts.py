@@ -8,11 +8,12 @@ from fastapi.responses import StreamingResponse
 from app.api.auth import AttemptCaller, Reader, ReaderOrAttempt
 from app.api.deps import DatabaseDep, ReadSession, StoreDep
 from app.api.download import (
-    is_held,
+    build_etag,
     parse_range,
     respond_not_modified,
     respond_with_attachment,
 )
+from app.api.entity_tags import is_held
 from app.api.errors import HttpProblemError
 from app.api.paging import declare_page_request
 from app.api.strict_body import declare_json_body
@@ -128,7 +129,7 @@ async def download_artifact(
     304 answers a request whose `If-None-Match` has its `ETag`.
     """
     content = await artifacts.find_content(session, principal, artifact_id, store)
-    if is_held(conditions.if_none_match, content.view):
+    if is_held(conditions.if_none_match, build_etag(content.view)):
         return respond_not_modified(content.view)
     part = parse_range(conditions.range, conditions.if_range, content.view)
     return respond_with_attachment(content.view, content.path, part)

@@ -5,12 +5,12 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import StreamingResponse
-from starlette.types import Receive, Scope, Send
 
 from app.api.auth import Reader
+from app.api.closing_response import ClosingResponse
 from app.api.deps import DatabaseDep
 from app.services.curves import record_exports
-from app.services.curves.record_exports import RecordExport, RunningExports
+from app.services.curves.record_exports import RunningExports
 from palestra.contract.names import SeriesName
 from palestra.contract.queries import CurveAxis
 from palestra.contract.record_exports import (
@@ -101,20 +101,6 @@ async def read_record_query(
     )
 
 
-class _ExportResponse(StreamingResponse):
-    """Sends an export, and closes it however sending ends."""
-
-    def __init__(self, export: RecordExport, headers: dict[str, str], media_type: str) -> None:
-        super().__init__(export.read(), headers=headers, media_type=media_type)
-        self._export = export
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            await self._export.close()
-
-
 @project_router.get("/records:export", response_class=StreamingResponse, responses=_FILES)
 async def export_records(
     principal: Reader,
@@ -136,7 +122,7 @@ async def export_records(
         "Content-Disposition": f'attachment; filename="{_clean(name)}.{_FILE_NAMES[form]}"',
         "Cache-Control": "no-store",
     }
-    return _ExportResponse(export, headers, MEDIA_TYPES[form])
+    return ClosingResponse(export.read(), headers, export.close, media_type=MEDIA_TYPES[form])
 
 
 def _clean(name: str) -> str:
