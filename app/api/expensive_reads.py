@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
+from weakref import WeakValueDictionary
 
 from fastapi import Depends, Request
 
@@ -30,9 +31,8 @@ class ExpensiveReads:
 
     def __init__(self, wait_seconds: float = WAIT_SECONDS) -> None:
         self._wait_seconds = wait_seconds
-        self._gates: dict[str, asyncio.Semaphore] = {}
-        self._users: dict[str, int] = {}
-        """Reads that run or wait, by user ID."""
+        self._gates = WeakValueDictionary[str, asyncio.Semaphore]()
+        """By user ID; a gate lives while reads run or wait."""
 
     @asynccontextmanager
     async def take_turn(self, user_id: str) -> AsyncIterator[None]:
@@ -42,26 +42,20 @@ class ExpensiveReads:
             TooManyRequestsError: `too_many_reads` if the earlier reads did not end in time.
         """
         gate = self._gates.setdefault(user_id, asyncio.Semaphore(AT_ONCE))
-        self._users[user_id] = self._users.get(user_id, 0) + 1
         try:
-            try:
-                async with asyncio.timeout(self._wait_seconds):
-                    await gate.acquire()
-            except TimeoutError:
-                raise TooManyRequestsError(
-                    "too_many_reads",
-                    f"{AT_ONCE} of your lists, curves or aggregates are being read for more than "
-                    f"{self._wait_seconds:g} s. Send the next one when they have ended.",
-                    retry_after=1,
-                ) from None
-            try:
-                yield
-            finally:
-                gate.release()
+            async with asyncio.timeout(self._wait_seconds):
+                await gate.acquire()
+        except TimeoutError:
+            raise TooManyRequestsError(
+                "too_many_reads",
+                f"{AT_ONCE} of your lists, curves or aggregates are being read for more than "
+                f"{self._wait_seconds:g} s. Send the next one when they have ended.",
+                retry_after=1,
+            ) from None
+        try:
+            yield
         finally:
-            self._users[user_id] -= 1
-            if not self._users[user_id]:
-                del self._users[user_id], self._gates[user_id]
+            gate.release()
 
 
 async def _wait_for_turn(request: Request, principal: Reader) -> AsyncIterator[None]:
