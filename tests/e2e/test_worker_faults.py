@@ -5,6 +5,7 @@ no run.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import psutil
@@ -116,10 +117,7 @@ def test_a_worker_with_a_broken_library_drains_and_its_jobs_train_once_it_is_men
         worker = wait_for(_find_draining_worker(stack), "the worker drains")
         for run in runs:
             # An attempt of another slot may still be starting.
-            wait_for(
-                lambda run_id=run["id"]: stack.get(f"runs/{run_id}")["state"] == "queued",  # type: ignore[misc]
-                "the run waits for another attempt",
-            )
+            wait_for(partial(_is_queued, stack, run["id"]), "the run waits for another attempt")
     finally:
         broken.unlink()
     assert "libcudart.so.12" in worker["drain_reason"]
@@ -130,6 +128,10 @@ def test_a_worker_with_a_broken_library_drains_and_its_jobs_train_once_it_is_men
     stack.post(f"workers/{worker['id']}:undrain")
     for run in runs:
         wait_for_success(stack, run["id"])
+
+
+def _is_queued(stack: Stack, run_id: str) -> bool:
+    return bool(stack.get(f"runs/{run_id}")["state"] == "queued")
 
 
 def _find_draining_worker(stack: Stack) -> Callable[[], dict[str, Any] | None]:

@@ -67,6 +67,18 @@ class AppServer:
         return self.app.state.database  # type: ignore[no-any-return]
 
     @property
+    def path_names(self) -> dict[str, str]:
+        """Names of objects that exist, by the parameters of paths."""
+        return {
+            "slug": "default",
+            "pool": "default",
+            "experiment_id": self.names["experiment"],
+            "run_id": self.names["live_run"],
+            "job_id": self.names["queued_job"],
+            "worker_id": self.names["worker"],
+        }
+
+    @property
     def reserved(self) -> Database:
         """The database with the connections of workers, attempts, daemons and `/readyz`."""
         return self.app.state.reserved  # type: ignore[no-any-return]

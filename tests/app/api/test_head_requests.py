@@ -97,17 +97,6 @@ def _fill(path: str, names: dict[str, str]) -> str:
     return path
 
 
-def _existing(shared: AppServer) -> dict[str, str]:
-    return {
-        "slug": "default",
-        "pool": "default",
-        "experiment_id": shared.names["experiment"],
-        "run_id": shared.names["live_run"],
-        "job_id": shared.names["queued_job"],
-        "worker_id": shared.names["worker"],
-    }
-
-
 def _authorise(shared: AppServer, who: str) -> dict[str, str]:
     return {} if who == "anonymous" else {"authorization": f"Bearer {shared.tokens[who]}"}
 
@@ -119,7 +108,7 @@ async def test_head_is_answered_as_get_without_the_body(shared: AppServer, who: 
     headers = {**_authorise(shared, who), "accept_encoding": "gzip"}
     rows = await shared.count_rows()
     same = 0
-    for path, names in itertools.product(paths, ({}, _existing(shared))):
+    for path, names in itertools.product(paths, ({}, shared.path_names)):
         url = _fill(path, names)
         for query in QUERIES if who == "user" else ("",):
             before = await ask(shared.app, "GET", url, query, **headers)
@@ -143,7 +132,7 @@ def _without_length(answer: tuple[int, Headers, bytes]) -> tuple[int, Headers]:
 async def test_head_of_a_stream_or_export_is_refused(shared: AppServer) -> None:
     assert set(READ) > STREAMED
     for path in STREAMED:
-        url = _fill(path, _existing(shared))
+        url = _fill(path, shared.path_names)
         status, headers, _ = await ask(shared.app, "HEAD", url, **_authorise(shared, "user"))
         assert (status, dict(headers)[b"allow"]) == (405, b"GET"), path
 
@@ -161,7 +150,7 @@ async def test_a_refused_method_is_answered_with_all_methods_of_the_path(
     shared: AppServer,
 ) -> None:
     for context in CONTEXTS:
-        url = _fill(str(context.path), _existing(shared))
+        url = _fill(str(context.path), shared.path_names)
         allowed = _list_methods(url)
         for method in METHODS - allowed:
             status, headers, _ = await ask(shared.app, method, url)

@@ -163,15 +163,7 @@ async def test_answers_are_those_of_the_router(
         if "GET" in (context.methods or ()) and not str(context.path).endswith("/events")
     ]
     assert len(paths) > 50
-    names = {
-        **SUBSTITUTES,
-        "slug": "default",
-        "pool": "default",
-        "experiment_id": shared.names["experiment"],
-        "run_id": shared.names["live_run"],
-        "job_id": shared.names["queued_job"],
-        "worker_id": shared.names["worker"],
-    }
+    names = {**SUBSTITUTES, **shared.path_names}
     for path, who in itertools.product(paths, ("user", "viewer", "worker", "anonymous")):
         url = path
         for name, value in names.items():
