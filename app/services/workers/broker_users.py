@@ -86,7 +86,11 @@ class BrokerUsers:
         changes = bus.subscribe(BROKER_USERS)
         try:
             while True:
-                await self.update(database)
+                try:
+                    await self.update(database)
+                # The database may be back at the next round.
+                except Exception as error:  # noqa: BLE001
+                    _log.warning("broker.users_not_updated", error=type(error).__name__)
                 await changes.wait(CHECK_SECONDS)
         finally:
             bus.unsubscribe(changes)

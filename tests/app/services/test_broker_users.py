@@ -1,8 +1,10 @@
 """Each worker has a user of the broker, which the server makes and ends."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 from urllib.parse import urlsplit
 
 import pytest
@@ -10,7 +12,9 @@ import redis
 from pydantic import SecretStr
 from sqlalchemy import func, select
 
+from app.bus import MemoryBus
 from app.daemons.dispatcher import CeleryDispatchQueue, Dispatcher, MessageRefusedError
+from app.db.engine import BROKER_USERS
 from app.db.models import JobRow, WorkerRow
 from app.services.jobs.dispatch_plan import AssignedJob
 from app.services.workers import pools, workers
@@ -21,6 +25,7 @@ from palestra.contract.names import new_id
 from palestra.contract.registration import RegistrationAnswer
 from tests.support.server_fixture import World, advance_clock
 from tests.support.valkey import Valkey
+from tests.support.waiting import PATIENCE_SECONDS, until
 
 PASSWORD = "password-of-server"
 SHARED = "user worker on >password-of-worker ~palestra.pool.* +@all"
@@ -206,6 +211,29 @@ async def test_a_broker_that_was_not_reached_yet_gives_nobody_the_servers_passwo
     access = users.grant("wrk_1")
     assert PASSWORD not in access.url
     assert access.password_hash is not None
+
+
+async def test_users_are_made_after_an_outage_of_the_database(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = await site.register()
+    site.valkey.kill()
+    site.valkey.start()
+    bus, tried = MemoryBus(), asyncio.Event()
+
+    def fail() -> NoReturn:
+        tried.set()
+        raise OSError("the database is away")
+
+    with monkeypatch.context() as outage:
+        outage.setattr(site.world.database, "read", fail)
+        task = asyncio.create_task(site.users.run(site.world.database, bus))
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await tried.wait()
+    bus.publish(BROKER_USERS)
+    await until(lambda: site.list_workers() == {answer.worker_id}, "the user is made again")
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 @pytest.mark.parametrize("suffix", ["", "\x06\x163", "\x06\x169"])
