@@ -6,11 +6,11 @@ They are read from arguments, `PALESTRA_*` variables and an optional TOML file.
 import difflib
 import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
-from urllib.parse import quote, unquote, urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from pydantic import (
     BaseModel,
@@ -337,18 +337,6 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def mask_password(url: str) -> str:
-    """Returns `url` with its password replaced by three stars."""
-    try:
-        parts = urlsplit(url)
-        if parts.password is None:
-            return url
-    except ValueError:
-        return "***"
-    user, _, location = parts.netloc.rpartition("@")
-    return urlunsplit(parts._replace(netloc=f"{user.split(':', 1)[0]}:***@{location}"))
-
-
 def load_settings(
     overrides: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
@@ -357,7 +345,7 @@ def load_settings(
     """Returns the settings, from `overrides`, else variables, else the file, else defaults.
 
     Args:
-        overrides: Values from the command line; `None` values are ignored.
+        overrides: Values of the program's options; `None` where an option is not given.
         environ: Variables; `os.environ` by default.
         config: TOML file with the names of `Settings` as top-level keys; `PALESTRA_CONFIG` by
             default.
@@ -374,7 +362,7 @@ def load_settings(
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
-        raise SettingsError(_sentence(error)) from None
+        raise SettingsError(_sentence(error, overrides or {})) from None
 
 
 def _from_file(path: Path) -> dict[str, Any]:
@@ -412,10 +400,9 @@ def _did_you_mean(key: str, prefix: str) -> str:
     )
 
 
-def _sentence(error: ValidationError) -> str:
+def _sentence(error: ValidationError, options: Collection[str]) -> str:
     first = error.errors(include_input=False, include_url=False)[0]
     where = ".".join(str(part) for part in first["loc"])
-    name = (
-        f"{where} (--{where.replace('_', '-')} or {ENV_PREFIX}{where.upper()}): " if where else ""
-    )
+    option = f"--{where.replace('_', '-')} or " if where in options else ""
+    name = f"{where} ({option}{ENV_PREFIX}{where.upper()}): " if where else ""
     return name + describe_fault(first)

@@ -12,7 +12,7 @@ import structlog
 
 from app.domain.secrets import generate_secret, hash_secret, is_well_formed
 from app.logging import scrub, scrub_text
-from app.settings import Settings, SettingsError, load_settings, mask_password
+from app.settings import Settings, SettingsError, load_settings
 
 
 def test_arguments_override_variables_which_override_the_file(tmp_path: Path) -> None:
@@ -38,6 +38,14 @@ def test_the_error_of_a_wrong_value_does_not_contain_the_value() -> None:
         load_settings({"port": "hunter2"}, {})
     assert "port" in str(refused.value)
     assert "hunter2" not in str(refused.value)
+
+
+def test_the_error_of_a_wrong_value_names_the_option_if_the_program_has_one() -> None:
+    variables = {"PALESTRA_PORT": "x"}
+    with pytest.raises(SettingsError, match=r"^port \(--port or PALESTRA_PORT\): "):
+        load_settings({"port": None}, variables)
+    with pytest.raises(SettingsError, match=r"^port \(PALESTRA_PORT\): "):
+        load_settings({}, variables)
 
 
 def test_settings_derive_values_from_valkey_addresses(tmp_path: Path) -> None:
@@ -72,18 +80,6 @@ def test_settings_derive_values_from_valkey_addresses(tmp_path: Path) -> None:
 )
 def test_loopback_addresses_are_recognised(host: str, loopback: bool) -> None:
     assert Settings(host=host).is_loopback is loopback
-
-
-@pytest.mark.parametrize(
-    ("url", "masked"),
-    [
-        ("redis://:pw@h:1/0", "redis://:***@h:1/0"),
-        ("postgresql://u:p%40@h/d", "postgresql://u:***@h/d"),
-        ("sqlite:///x", "sqlite:///x"),
-    ],
-)
-def test_passwords_in_urls_are_masked(url: str, masked: str) -> None:
-    assert mask_password(url) == masked
 
 
 def test_secrets_are_removed_from_log_lines() -> None:

@@ -325,7 +325,8 @@ def test_the_command_refuses_an_open_token_file(tmp_path: Path):
 
 def test_passwords_are_masked():
     assert mask_password("redis://user:hunter2@h:1/0") == "redis://user:***@h:1/0"
-    assert "hunter2" not in mask_password("redis://:hunter2@h/0")
+    assert mask_password("redis://:hunter%402@h:1/0") == "redis://:***@h:1/0"
+    assert mask_password("redis://h:1/0") == "redis://h:1/0"
 
 
 def test_celery_neither_prefetches_nor_stores_results():
