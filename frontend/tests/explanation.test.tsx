@@ -26,6 +26,7 @@ const waiting: Partial<Job> = {
   project: "lab",
   experiment_id: "cartpole-dqn-0123456789",
   run_ids: ["run_1", "run_2"],
+  seeds: [0, 1],
   schedule: "train",
   state: "queued",
   position: 3,

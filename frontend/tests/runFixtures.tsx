@@ -28,6 +28,7 @@ export const job = (changes: Partial<Job>): Job =>
     schedule: "train",
     state: "failed",
     run_ids: ["run_1"],
+    seeds: [0],
     cause: null,
     failure: null,
     not_uploaded: null,

@@ -15,6 +15,7 @@ const job = (changes: Partial<Job>): Job =>
   ({
     id: "job_1",
     run_ids: ["run_1"],
+    seeds: [0],
     schedule: "train",
     state: "running",
     waiting: null,

@@ -253,6 +253,8 @@ class JobView(View):
     """Slug of its project; empty from a server of schema 0010 or before."""
     experiment_id: str
     run_ids: list[str]
+    seeds: list[int]
+    """Seeds of its runs in the order of `run_ids`."""
     schedule: Schedule
     state: JobState
     cause: Cause | None

@@ -179,10 +179,12 @@ async def test_active_and_ended_jobs_are_named_on_the_queue_and_on_workers(
     active = page.get_by_role("table", name="Active jobs").get_by_role("row")
     await expect(active).to_have_count(2)
     await expect(active.nth(1)).to_contain_text("waits-in-busy")
+    await expect(active.nth(1)).to_contain_text("seed 0")
     await page.get_by_role("button", name="Show ended jobs").click()
     ended = page.get_by_role("table", name="Ended jobs").get_by_role("row")
     await expect(ended).to_have_count(2)
     await expect(ended.nth(1)).to_contain_text("cancelled")
+    await expect(ended.nth(1)).to_contain_text("seed 1")
     await page.goto("/workers")
     await expect(page.get_by_text("waits-in-busy").first).to_be_visible()
 

@@ -120,6 +120,7 @@ def make_job(**changes: Any) -> dict[str, Any]:
         "project": "default",
         "experiment_id": "sample-0123456789abcdef",
         "run_ids": [RUN],
+        "seeds": [0],
         "schedule": "train",
         "state": "running",
         "cause": None,

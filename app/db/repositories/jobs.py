@@ -225,6 +225,20 @@ async def load_run_ids(session: Session, job_ids: Iterable[str]) -> dict[str, li
     return found
 
 
+async def load_run_seeds(session: Session, job_ids: Iterable[str]) -> dict[str, dict[str, int]]:
+    """Returns by job the seeds of its runs by run ID, in the order of the runs."""
+    seeds: dict[str, dict[str, int]] = {job_id: {} for job_id in job_ids}
+    query = (
+        select(JobRunRow.job_id, JobRunRow.run_id, RunRow.seed)
+        .join(RunRow, RunRow.id == JobRunRow.run_id)
+        .where(JobRunRow.job_id.in_(seeds))
+        .order_by(JobRunRow.job_id, JobRunRow.position)
+    )
+    for job_id, run_id, seed in await session.execute(query):
+        seeds[job_id][run_id] = seed
+    return seeds
+
+
 async def list_runs_with_links(
     session: Session, job_id: str, *, lock: bool = False
 ) -> list[tuple[RunRow, JobRunRow]]:

@@ -43,7 +43,7 @@ async def build_job_views(
     if not rows:
         return []
     ids = [row.id for row in rows]
-    runs = await job_rows.load_run_ids(session, ids)
+    runs = await job_rows.load_run_seeds(session, ids)
     workers = await job_rows.load_workers(session, ids)
     names = await load_login_names(session, {row.created_by for row in rows})
     slugs = await access_rows.load_project_slugs(session, {row.project_id for row in rows})
@@ -81,7 +81,8 @@ async def build_job_views(
                     "finished_at",
                 ),
                 **columns_of(row, "afresh", "allow_code_change"),
-                "run_ids": runs[row.id],
+                "run_ids": list(runs[row.id]),
+                "seeds": list(runs[row.id].values()),
                 "after": [one.after_id for one in before.get(row.id, ())],
                 "on": before[row.id][0].condition if row.id in before else dependency_rows.SUCCESS,
                 "attempts": row.attempt,

@@ -94,6 +94,7 @@ export function makeRun(
   attempt.resumed_from = { [view.id]: null };
   attempt.failure = failure;
   job.run_ids = [view.id];
+  job.seeds = [seed];
   const run: MockRun = {
     view,
     points: new Map(),
@@ -134,6 +135,7 @@ function makeJob(experiment: string, state: t.RunState): t.Job {
     project: "default",
     experiment_id: experiment,
     run_ids: [],
+    seeds: [],
     schedule: "train",
     state,
     cause: null,

@@ -36,7 +36,6 @@ export const keys = {
   videos: (id: string) => ["run", id, "videos"] as const,
   seriesNames: (id: string) => ["run", id, "series"] as const,
   provenance: (id: string) => ["run", id, "provenance"] as const,
-  openRuns: ["runs", "open"] as const,
   runLists: ["runs", "list"] as const,
   runGroups: ["runs", "groups"] as const,
   runKeys: ["runs", "keys"] as const,

@@ -113,22 +113,6 @@ export const overviewQuery = queryOptions({
   queryFn: ({ signal }) => get<t.Overview>("/account/overview", {}, signal),
 });
 
-const OPEN_RUN_STATES: readonly t.RunState[] = ["queued", "running", "paused"];
-
-/** Runs that have an open job, by id: jobs name their runs by id only. */
-export function openRunsQuery(project: string | null) {
-  return queryOptions({
-    queryKey: [...keys.openRuns, project],
-    queryFn: async ({ signal }) => {
-      const read = (state: t.RunState) =>
-        get<t.Page<t.Run>>(pathIn(project, "/runs"), { state, limit: 500 }, signal);
-      const pages = await Promise.all(OPEN_RUN_STATES.map(read));
-      return new Map(pages.flatMap((page) => page.items).map((run) => [run.id, run]));
-    },
-    staleTime: 30_000,
-  });
-}
-
 export function jobQuery(jobId: string) {
   return queryOptions({
     queryKey: [...keys.jobs, "one", jobId],

@@ -5629,6 +5629,8 @@ export interface components {
             resources: components["schemas"]["Resources"];
             run_ids: string[];
             schedule: components["schemas"]["Schedule"];
+            /** @description Seeds of its runs in the order of `run_ids`. */
+            seeds: number[];
             started_at: string | null;
             state: components["schemas"]["JobState"];
             /** @description Why a queued job has not started, in words; `null` otherwise. */

@@ -20,7 +20,7 @@ export function useLiveQueue(page: string): void {
   const refreshWaiting = useThrottle(readWaiting, REFRESH_MS);
   const refreshLong = useThrottle(readWaiting, LONG_REFRESH_MS);
   const refreshRest = useThrottle(() => {
-    for (const queryKey of [keys.jobs, keys.openRuns, keys.workers, keys.pools])
+    for (const queryKey of [keys.jobs, keys.workers, keys.pools])
       void client.invalidateQueries({ queryKey });
   }, REFRESH_MS);
   const refresh = () => {

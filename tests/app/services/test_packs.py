@@ -40,6 +40,7 @@ async def test_seeds_are_grouped_in_the_order_of_their_names(
     jobs = sorted(await world.list_jobs(), key=lambda job: job.id)
     assert [len(job.run_ids) for job in jobs] == sizes
     seeds = [(await world.run(run_id)).seed for job in jobs for run_id in job.run_ids]
+    assert [seed for job in jobs for seed in job.seeds] == seeds
     assert seeds == [9, 1, 5, 3, 7]
 
 

@@ -100,7 +100,7 @@ function useMove({ project, id }: Experiment, onDone: () => void) {
         search: {},
       });
       client.removeQueries({ queryKey: keys.experiment(project, id) });
-      for (const queryKey of [keys.experiments, keys.jobs, keys.openRuns, projectKeys.all])
+      for (const queryKey of [keys.experiments, keys.jobs, projectKeys.all])
         void client.invalidateQueries({ queryKey });
       onDone();
     },

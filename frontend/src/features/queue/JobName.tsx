@@ -1,7 +1,4 @@
-import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { useProject } from "@/api/access";
-import { openRunsQuery } from "@/api/queueQueries";
 import type { Job } from "@/api/types";
 import { chooseGroupColor } from "@/lib/color";
 import { splitExperimentId } from "@/lib/format";
@@ -23,10 +20,6 @@ export function describeJobPlace(job: Job) {
 /** The experiment's slug, and the seed or the number of seeds in the pack. */
 export function JobName({ job, linked = true }: { job: Job; linked?: boolean }) {
   const scheme = useScheme();
-  const runs = useQuery(openRunsQuery(useProject()));
-  const [runId] = job.run_ids;
-  const run = runId ? runs.data?.get(runId) : undefined;
-  const packed = job.run_ids.length > 1;
   const { slug, hash } = splitExperimentId(job.experiment_id);
   const name = (
     <>
@@ -37,11 +30,9 @@ export function JobName({ job, linked = true }: { job: Job; linked?: boolean }) 
     <span className={classes.job} title={`${job.experiment_id}\n${job.run_ids.join("\n")}`}>
       <Dot color={chooseGroupColor(job.experiment_id, scheme)} />
       <span className="clip">{linked ? <Link {...describeJobPlace(job)}>{name}</Link> : name}</span>
-      {packed ? (
-        <span className={classes.seed}>{job.run_ids.length} seeds</span>
-      ) : (
-        run && <span className={classes.seed}>seed {run.seed}</span>
-      )}
+      <span className={classes.seed}>
+        {job.seeds.length === 1 ? `seed ${job.seeds[0]}` : `${job.seeds.length} seeds`}
+      </span>
     </span>
   );
 }
