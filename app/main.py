@@ -27,6 +27,7 @@ from app.api.compression import Compression
 from app.api.expensive_reads import ExpensiveReads
 from app.api.head_requests import HeadRequests
 from app.api.login_rate import LoginClock
+from app.api.public_path import PublicPath
 from app.api.query import check_query
 from app.api.request_rate import RequestRate
 from app.api.route_table import RouteTable
@@ -86,11 +87,13 @@ def create_app(settings: Settings) -> FastAPI:
     refusals.install(app)
     app.include_router(health.router, dependencies=[Depends(check_query)])
     v1.include(app)
-    app.router.default = dashboard.Dashboard(settings.dashboard_dir)
+    app.router.default = dashboard.Dashboard(settings.dashboard_dir, settings.public_path)
     app.add_middleware(RouteTable, router=app.router, handlers=app.exception_handlers)
     app.add_middleware(Compression)
     app.add_middleware(HeadRequests, router=app.router)
     app.add_middleware(Guard, host_names=settings.host_names, tls=settings.secure_cookies)
+    if settings.public_path:
+        app.add_middleware(PublicPath, path=settings.public_path)
     app.openapi = cache(lambda: openapi.build(app))  # type: ignore[method-assign]
     _refuse_open_routes(app)
     return app

@@ -42,6 +42,14 @@ OTHER_VARIABLES: Final = frozenset({"CONFIG", "SERVER", "TOKEN", "TOKEN_FILE", "
 """
 _LISTS: Final = frozenset({"allowed_hosts", "trusted_proxies"})
 """Settings whose variables hold several values, separated by commas."""
+RESERVED_SEGMENTS: Final = frozenset(
+    {
+        "account", "admin", "api", "assets", "benchmarks", "compare", "experiments",
+        "favicon.svg", "healthz", "index.html", "login", "meander.svg", "p", "queue", "readyz",
+        "runs", "scheme.js", "usage", "workers",
+    }
+)  # fmt: skip
+"""First segments of the server's own paths, with which that of `public_url` cannot begin."""
 OTHER_PREFIXES: Final = ("WORKER_", "TEST_", "BENCH_", "SETUP_")
 
 
@@ -101,7 +109,7 @@ class Settings(BaseModel):
 
     public_url: str = ""
     """Address under which browsers and workers reach the server, for example
-    `https://palestra.example.org`.
+    `https://palestra.example.org` or `https://example.org/palestra`.
     """
 
     allowed_hosts: tuple[str, ...] = ()
@@ -227,7 +235,14 @@ class Settings(BaseModel):
     @field_validator("public_url")
     @classmethod
     def _check_public_url(cls, value: str) -> str:
-        return parse_server_address(value) if value.strip() else ""
+        address = parse_server_address(value) if value.strip() else ""
+        first = urlsplit(address).path.split("/")[1:2]
+        if RESERVED_SEGMENTS.intersection(first):
+            raise ValueError(
+                f"has a path that begins with /{first[0]}, as an address of Palestra's own does: "
+                "choose another path, such as /palestra"
+            )
+        return address
 
     @field_validator("host")
     @classmethod
@@ -289,9 +304,14 @@ class Settings(BaseModel):
     def secure_cookies(self) -> bool:
         """Whether browsers reach the server over TLS.
 
-        Cookies then have the attribute `Secure` and the prefix `__Host-`.
+        Cookies then have the attribute `Secure` (`app.api.cookies`).
         """
         return self.public_url.startswith("https://")
+
+    @property
+    def public_path(self) -> str:
+        """The path of `public_url`, such as `/palestra`; empty where the server is at `/`."""
+        return urlsplit(self.public_url).path
 
     @property
     def proxy_networks(self) -> tuple[IPv4Network | IPv6Network, ...]:

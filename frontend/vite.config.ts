@@ -7,6 +7,8 @@ import { compressedCopies } from "./scripts/compress.ts";
 const SERVER = process.env.PALESTRA_SERVER ?? "http://127.0.0.1:8080";
 
 export default defineConfig(({ mode }) => ({
+  // The path below which the server is published is known when it starts.
+  base: "./",
   plugins: [react(), compressedCopies(), ...(mode === "mock" ? [mockServer()] : [])],
   resolve: {
     alias: {

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from fastapi import Depends, Path, Request, Response, Security
 from fastapi.security import APIKeyCookie, HTTPBearer
 
+from app.api.cookies import read_cookie, remove_cookie
 from app.api.deps import get_database, get_settings
 from app.api.errors import build_forbidden, build_unauthenticated
 from app.api.origin import get_client_address
@@ -32,6 +33,8 @@ SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 CSRF_HEADER: Final = "X-CSRF-Token"
 MAX_TOKEN: Final = 512
 
+SESSION_COOKIE: Final = "palestra_session"
+
 PROJECT: Final = "project"
 """Name of the path parameter that limits a request to one project."""
 
@@ -44,7 +47,7 @@ _bearer: Final = HTTPBearer(
     description="An API token: `Authorization: Bearer plr_...`.",
 )
 _cookie: Final = APIKeyCookie(
-    name="palestra_session",
+    name=SESSION_COOKIE,
     auto_error=False,
     scheme_name="session",
     description="The browser's login.",
@@ -98,7 +101,7 @@ async def _by_token(request: Request, authorization: list[str]) -> Principal:
 
 
 async def _by_cookie(request: Request) -> Principal:
-    secret = request.cookies.get(get_cookie_name(request), "")
+    secret = read_cookie(request, SESSION_COOKIE)
     if not 0 < len(secret) <= MAX_TOKEN:
         raise build_unauthenticated()
     found = await principals.find_by_session(get_database(request), secret, get_settings(request))
@@ -135,23 +138,9 @@ async def declare_project_parameter(
     """Declares the parameter of paths below `/projects/{project}`, which `authenticate` reads."""
 
 
-def get_cookie_name(request: Request) -> str:
-    """Returns the session cookie's name.
-
-    Over TLS the name has a prefix that makes the browser enforce host and path.
-    """
-    return "__Host-palestra_session" if get_settings(request).secure_cookies else "palestra_session"
-
-
 def forget_login(request: Request, response: Response) -> None:
     """Removes the session cookie from the browser."""
-    response.delete_cookie(
-        get_cookie_name(request),
-        path="/",
-        secure=get_settings(request).secure_cookies,
-        httponly=True,
-        samesite="lax",
-    )
+    remove_cookie(request, response, SESSION_COOKIE)
 
 
 def check_same_origin(request: Request, *, programs: bool = False) -> None:
@@ -168,12 +157,13 @@ def check_same_origin(request: Request, *, programs: bool = False) -> None:
             "cross_site",
             "Changes must come from the dashboard itself. Use a bearer token from programs.",
         )
-    if (
-        origin is not None
-        and urlsplit(origin).netloc.lower() != request.headers.get("host", "").lower()
-    ):
+    # A proxy may replace the Host header, as nginx does by default.
+    own = {request.headers.get("host", ""), urlsplit(get_settings(request).public_url).netloc}
+    if origin is not None and urlsplit(origin).netloc.lower() not in {one.lower() for one in own}:
         raise build_forbidden(
-            "cross_site", "The Origin header names another site. Use a bearer token from programs."
+            "cross_site",
+            "The Origin header names another site. Use a bearer token from programs; behind a "
+            "proxy, set public_url to the address that browsers open.",
         )
 
 

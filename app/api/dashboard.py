@@ -23,7 +23,7 @@ from app.api.errors import HttpProblemError, build_not_found, build_problem_resp
 
 _MISSING: Final = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Palestra</title>
 <h1>Palestra</h1><p>The server runs, but the dashboard is not built.
-<code>make up</code> builds it; the API is at <code>/api/v1</code>.</p>
+<code>make up</code> builds it; the API is at <code>{path}/api/v1</code>.</p>
 """
 _FOR_EVER: Final = "public, max-age=31536000, immutable"
 _ASSETS: Final = "/assets/"
@@ -31,7 +31,11 @@ _INDEX: Final = "/index.html"
 _CODINGS: Final = {"br": ".br", "gzip": ".gz"}
 """Codings of the compressed copies that the build may store, the smallest first."""
 _SUFFIXES: Final = tuple(_CODINGS.values())
-_NOTHING: Final = "Nothing is at this address. The dashboard is at /, the API below /api/v1."
+_NOTHING: Final = (
+    "Nothing is at this address. The dashboard is at {path}/, the API below {path}/api/v1."
+)
+_RELATIVE: Final = b'="./'
+"""Begins the attributes of `index.html` that name the root of the dashboard or one of its files."""
 
 
 def _build_page_pattern() -> re.Pattern[str]:
@@ -60,10 +64,13 @@ class Dashboard:
 
     Args:
         directory: The built dashboard; it may be missing.
+        public_path: Path below which browsers reach it, without a slash at its end. Requests come
+            without it (`app.api.public_path`).
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, public_path: str = "") -> None:
         self._directory: Final = directory
+        self._public_path: Final = public_path
         self._files: dict[str, Path] = {}
         self._contents: dict[Path, _Content] = {}
         """The files that were asked for.
@@ -109,9 +116,11 @@ class Dashboard:
             path
         ) is not None
         if not known and "text/html" not in request.headers.get("accept", ""):
-            return build_problem_response(request, HttpProblemError(404, "not_found", _NOTHING))
+            nothing = _NOTHING.format(path=self._public_path)
+            return build_problem_response(request, HttpProblemError(404, "not_found", nothing))
         if index is None:
-            return HTMLResponse(_MISSING, status_code=404, headers={"Cache-Control": "no-store"})
+            missing = _MISSING.format(path=self._public_path)
+            return HTMLResponse(missing, status_code=404, headers={"Cache-Control": "no-store"})
         shown = path if path in self._files else _INDEX
         return self._compressed_response(
             request, shown, self._files.get(path, index), "no-cache", status=200 if known else 404
@@ -147,11 +156,13 @@ class Dashboard:
     ) -> Response:
         """Returns a file in a coding that the client accepts.
 
-        The build stores a compressed copy beside each file that compresses.
+        The build stores a compressed copy beside each file that compresses, except `index.html`,
+        into which the server writes its path.
         """
         media_type = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
         headers = {"Cache-Control": caching}
-        copies = {coding: self._files.get(path + suffix) for coding, suffix in _CODINGS.items()}
+        codings = {} if path == _INDEX else _CODINGS
+        copies = {coding: self._files.get(path + suffix) for coding, suffix in codings.items()}
         offered = [
             coding
             for coding, copy in copies.items()
@@ -174,6 +185,9 @@ class Dashboard:
         held = self._contents.get(file)
         if held is None or held.changed_at != changed_at:
             content = file.read_bytes()
+            if file == self._files.get(_INDEX):
+                root = f'="{self._public_path}/'.encode()
+                content = content.replace(_RELATIVE, root)
             tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
             held = self._contents[file] = _Content(changed_at, tag, content)
         return held

@@ -51,7 +51,7 @@ def store(request: Request) -> BlobStore:
 
 
 def get_server_url(request: Request) -> str:
-    """Returns the address of the server for links that the caller passes on.
+    """Returns the address of the server, with its path, for links that the caller passes on.
 
     The address is the setting `public_url`, or else the address of the request.
     """

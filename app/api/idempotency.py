@@ -15,7 +15,7 @@ from fastapi import Depends, Header, Request, Response
 from pydantic import BaseModel
 
 from app.api.auth import CurrentPrincipal
-from app.api.deps import WriteSession
+from app.api.deps import WriteSession, get_settings
 from app.api.errors import HttpProblemError
 from app.db.engine import Session
 from app.domain.principal import Principal
@@ -50,12 +50,18 @@ class Once:
             HttpProblemError: 409 if the key was used for another request, or in another project.
         """
         if self.key is None:
-            return _response(await change(), replayed=False)
+            return self._respond(await change(), replayed=False)
         fingerprint = self._fingerprint(await project())
         answer, replayed = await idempotency.run_once(
             self.session, self.principal, self.key, fingerprint, change
         )
-        return _response(answer, replayed=replayed)
+        return self._respond(answer, replayed=replayed)
+
+    def _respond(self, answer: Answer, *, replayed: bool) -> Response:
+        headers = {REPLAYED: "true"} if replayed else {}
+        if answer.location is not None:
+            headers["Location"] = get_settings(self.request).public_path + answer.location
+        return Response(answer.body, answer.status, headers, "application/json")
 
     def _fingerprint(self, project_id: str) -> str:
         route = f"{self.request.method} {self.request.scope['path']}\n{project_id}\n".encode()
@@ -92,13 +98,6 @@ async def make_once(
 def answer(view: BaseModel, status: int, location: str | None = None) -> Answer:
     """Returns a view as the JSON of the response."""
     return Answer(status=status, body=view.model_dump_json().encode(), location=location)
-
-
-def _response(answer: Answer, *, replayed: bool) -> Response:
-    headers = {REPLAYED: "true"} if replayed else {}
-    if answer.location is not None:
-        headers["Location"] = answer.location
-    return Response(answer.body, answer.status, headers, "application/json")
 
 
 OnceDep = Annotated[Once, Depends(make_once)]

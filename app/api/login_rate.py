@@ -8,6 +8,7 @@ from typing import Final
 
 from fastapi import Request, Response
 
+from app.api.cookies import read_cookie, set_cookie
 from app.api.origin import get_client_address
 from app.domain import device_cookies
 from app.domain.device_cookies import KnownBrowser
@@ -16,6 +17,8 @@ from app.domain.login_limits import Guess, LoginLimits
 from app.domain.networks import find_subscriber
 from app.services.access.device_keys import DeviceKeys
 from app.services.access.logins import Account
+
+_COOKIE: Final = "palestra_device"
 
 FAILURE_SECONDS: Final = 0.25
 """A wrong login is answered at a multiple of this after it came.
@@ -84,20 +87,12 @@ async def count_guess(request: Request, account: Account) -> AsyncIterator[None]
 
 def remember_browser(request: Request, response: Response, user_id: str) -> None:
     """Sets the cookie that identifies the browser as one that has logged in to this account."""
-    settings = request.app.state.settings
-    response.set_cookie(
-        _get_cookie_name(request),
-        device_cookies.sign(_keys(request)[0], user_id, time.time()),
-        max_age=device_cookies.LIFE_SECONDS,
-        path="/",
-        secure=settings.secure_cookies,
-        httponly=True,
-        samesite="lax",
-    )
+    cookie = device_cookies.sign(_keys(request)[0], user_id, time.time())
+    set_cookie(request, response, _COOKIE, cookie, max_age=device_cookies.LIFE_SECONDS)
 
 
 def _known_browser(request: Request) -> KnownBrowser | None:
-    cookie = request.cookies.get(_get_cookie_name(request))
+    cookie = read_cookie(request, _COOKIE)
     return None if not cookie else device_cookies.read(_keys(request), cookie, time.time())
 
 
@@ -109,9 +104,3 @@ def _clock(request: Request) -> LoginClock:
 def _keys(request: Request) -> tuple[bytes, ...]:
     keys: DeviceKeys = request.app.state.device_keys
     return keys.current()
-
-
-def _get_cookie_name(request: Request) -> str:
-    """Returns the cookie's name; see `app.api.auth.get_cookie_name`."""
-    tls = request.app.state.settings.secure_cookies
-    return "__Host-palestra_device" if tls else "palestra_device"

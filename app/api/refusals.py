@@ -11,7 +11,8 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 
-from app.api.auth import get_cookie_name
+from app.api.auth import SESSION_COOKIE
+from app.api.cookies import read_cookie
 from app.api.errors import HttpProblemError, convert_domain_error
 from app.api.origin import get_client_address, read_origin
 from app.db.repositories.credentials import Credential
@@ -76,9 +77,5 @@ def _caller(request: Request, principal: Principal) -> Credential | None:
 def _read_secret(request: Request) -> str | None:
     """Returns the secret of a request whose credential was not accepted, if it is well-formed."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    secret = (
-        token.strip()
-        if scheme.lower() == "bearer"
-        else request.cookies.get(get_cookie_name(request))
-    )
+    secret = token.strip() if scheme.lower() == "bearer" else read_cookie(request, SESSION_COOKIE)
     return secret if secret and is_well_formed(secret) else None

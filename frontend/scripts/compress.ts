@@ -3,12 +3,12 @@ import { join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import type { Plugin } from "vite";
 
-const COMPRESSIBLE = /\.(css|html|js|json|map|svg|txt|webmanifest)$/;
+const COMPRESSIBLE = /\.(css|js|json|map|svg|txt|webmanifest)$/;
 const LEAST_BYTES = 1_024;
 
 /**
  * Writes a `.br` and a `.gz` copy of every compressible file at each build, so that the server does
- * not compress.
+ * not compress. `index.html` has none, since the server writes its path into it.
  */
 export function compressedCopies(): Plugin {
   let directory = "";

@@ -177,6 +177,7 @@ def test_the_workers_broker_is_a_setting_of_the_server() -> None:
     ("variable", "text", "normal"),
     [
         ("PUBLIC_URL", "HTTPS://Lab.Example.org:443/", "https://lab.example.org"),
+        ("PUBLIC_URL", "https://lab.example.org/palestra/", "https://lab.example.org/palestra"),
         ("PUBLIC_URL", " ", ""),
         ("HOST", " [::1] ", "::1"),
         ("HOST", "LocalHost", "localhost"),
@@ -201,6 +202,8 @@ def test_addresses_and_lists_are_normalised(variable: str, text: str, normal: ob
     ("variable", "text", "remedy"),
     [
         ("PUBLIC_URL", "lab.example.org", "must begin with http:// or https://"),
+        ("PUBLIC_URL", "https://lab.example.org/api/x", "choose another path, such as /palestra"),
+        ("PUBLIC_URL", "https://lab.example.org/a//b", "between single slashes"),
         ("PUBLIC_URL", "https://u:hunter2@h", "must not hold a user or a password"),
         ("HOST", "", "must not be empty"),
         ("HOST", "127.0.0.1:8080", "without scheme, port or path"),

@@ -4,8 +4,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from app.api.auth import Anyone, check_same_origin, forget_login, get_cookie_name
-from app.api.deps import DatabaseDep, ReadSession, WriteSession
+from app.api.auth import SESSION_COOKIE, Anyone, check_same_origin, forget_login
+from app.api.cookies import set_cookie
+from app.api.deps import DatabaseDep, ReadSession, WriteSession, get_settings
 from app.api.login_rate import check_address, count_guess, remember_browser
 from app.api.origin import read_origin
 from app.api.strict_body import TINY, declare_json_body
@@ -104,16 +105,8 @@ async def log_out(
 
 
 def _open(request: Request, response: Response, login: sessions.Login) -> SessionView:
-    settings = request.app.state.settings
-    response.set_cookie(
-        get_cookie_name(request),
-        login.secret,
-        max_age=settings.session_max_seconds,
-        path="/",
-        secure=settings.secure_cookies,
-        httponly=True,
-        samesite="lax",
-    )
+    seconds = get_settings(request).session_max_seconds
+    set_cookie(request, response, SESSION_COOKIE, login.secret, max_age=seconds)
     remember_browser(request, response, login.principal.user_id)
     return _view(principals.Identity(login.principal, login.csrf))
 

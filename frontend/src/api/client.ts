@@ -4,6 +4,7 @@
  */
 import { computeWait, readRetryAfter } from "@/lib/outage";
 import { pause } from "@/lib/pause";
+import { getPublicPath } from "@/lib/publicPath";
 import type { Problem } from "./types";
 
 const BASE = "/api/v1";
@@ -85,7 +86,7 @@ export function buildAddress(path: string, parameters: Parameters = {}): string 
       if (one !== null && one !== undefined && one !== "") query.append(name, String(one));
   }
   const text = query.toString();
-  return `${BASE}${path}${text ? `?${text}` : ""}`;
+  return `${getPublicPath()}${BASE}${path}${text ? `?${text}` : ""}`;
 }
 
 async function readProblem(response: Response): Promise<ApiError> {
@@ -105,6 +106,8 @@ async function readProblem(response: Response): Promise<ApiError> {
 
 /** The message for an error response without problem details, for example of a proxy. */
 function describeUnexplained(status: number, wait: number | null): string {
+  if (status === 413)
+    return "A proxy before the server refuses so large a request (413): raise its limit, for nginx client_max_body_size.";
   if (status !== 429) return `The server answered ${status} without an explanation.`;
   const when = wait === null ? "in a moment" : `in ${Math.ceil(wait)} s`;
   return `Too many requests were sent. Try again ${when}.`;

@@ -2,6 +2,7 @@
 import { lazyRouteComponent } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { pause } from "@/lib/pause";
+import { getPublicPath } from "@/lib/publicPath";
 
 interface LazyPage {
   preload?: (() => Promise<void> | undefined) | undefined;
@@ -67,7 +68,7 @@ export async function loadThroughOutages<Module>(load: () => Promise<Module>): P
 
 async function isServerThere(): Promise<boolean> {
   try {
-    return (await fetch("/healthz", { cache: "no-store" })).ok;
+    return (await fetch(`${getPublicPath()}/healthz`, { cache: "no-store" })).ok;
   } catch {
     return false;
   }

@@ -12,6 +12,7 @@ import { readRunSearch } from "@/features/run/search";
 import { readRunsSearch } from "@/features/runs/search";
 import { readNewExperimentSearch } from "@/features/submit/search";
 import { readUsageSearch } from "@/features/usage/usageSearch";
+import { getPublicPath } from "@/lib/publicPath";
 import { administrationRoutes, managementRoutes } from "./adminRoutes";
 import { ErrorPage } from "./ErrorPages";
 import { inside, project, root } from "./frames";
@@ -182,6 +183,7 @@ const tree = root.addChildren([
 export function makeRouter(client: QueryClient) {
   return createRouter({
     routeTree: tree,
+    basepath: getPublicPath() || "/",
     context: { client },
     // A page that fails is replaced within the shell.
     defaultErrorComponent: ErrorPage,

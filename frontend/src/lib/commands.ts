@@ -1,5 +1,6 @@
+import { getServerAddress } from "./publicPath";
+
 /** The command that submits an example to this server, which empty lists show. */
 export function writeSubmitCommand(seeds: string): string {
-  const { origin } = window.location;
-  return `palestra submit examples/cartpole-dqn.yaml --seeds ${seeds} --server ${origin}`;
+  return `palestra submit examples/cartpole-dqn.yaml --seeds ${seeds} --server ${getServerAddress()}`;
 }

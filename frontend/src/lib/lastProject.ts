@@ -1,10 +1,11 @@
 /** The project shown last, which this browser remembers. */
+import { buildStorageKey } from "./publicPath";
 
-const KEY = "palestra.project";
+const NAME = "palestra.project";
 
 export function rememberProject(slug: string): void {
   try {
-    window.localStorage.setItem(KEY, slug);
+    window.localStorage.setItem(buildStorageKey(NAME), slug);
   } catch {
     // A browser that refuses to store begins with the page of all projects.
   }
@@ -12,7 +13,7 @@ export function rememberProject(slug: string): void {
 
 export function readRememberedProject(): string | null {
   try {
-    return window.localStorage.getItem(KEY);
+    return window.localStorage.getItem(buildStorageKey(NAME));
   } catch {
     return null;
   }

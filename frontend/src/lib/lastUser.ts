@@ -1,10 +1,11 @@
 /** The login name that logged in last, which this browser remembers for the login page. */
+import { buildStorageKey } from "./publicPath";
 
-const KEY = "palestra.user";
+const NAME = "palestra.user";
 
 export function rememberUser(name: string): void {
   try {
-    window.localStorage.setItem(KEY, name);
+    window.localStorage.setItem(buildStorageKey(NAME), name);
   } catch {
     // A browser that refuses to store shows an empty field.
   }
@@ -12,7 +13,7 @@ export function rememberUser(name: string): void {
 
 export function readRememberedUser(): string {
   try {
-    return window.localStorage.getItem(KEY) ?? "";
+    return window.localStorage.getItem(buildStorageKey(NAME)) ?? "";
   } catch {
     return "";
   }

@@ -20,7 +20,8 @@ export interface Subscription {
 }
 
 export interface Transport {
-  fetch: typeof fetch;
+  /** Sends a request to a path of the server, such as `/api/v1/events:poll`. */
+  fetch(path: string, init: RequestInit): Promise<Response>;
   random(): number;
 }
 

@@ -4,10 +4,19 @@ import { SharedConnection } from "./sharedConnection";
 
 const LOOK_MS = 30_000;
 
+/** The scope of a shared worker, whose name is the path below which the server is published. */
+interface WorkerScope {
+  name: string;
+  onconnect: (event: MessageEvent) => void;
+}
+
+const scope = globalThis as unknown as WorkerScope;
 const server = new PortServer(
-  new SharedConnection({ fetch: (...args) => fetch(...args), random: Math.random }),
+  new SharedConnection({
+    fetch: (path, init) => fetch(scope.name + path, init),
+    random: Math.random,
+  }),
 );
-const scope = globalThis as unknown as { onconnect: (event: MessageEvent) => void };
 scope.onconnect = (event) => {
   const [port] = event.ports;
   if (port !== undefined) server.serve(port);

@@ -1,4 +1,5 @@
 /** The port of a tab to the shared connection: that of the worker, or one within the tab. */
+import { getPublicPath } from "@/lib/publicPath";
 import type { FromTab, ToTab, Transport } from "./connectionTypes";
 import { type Port, PortServer } from "./portServer";
 import { SharedConnection } from "./sharedConnection";
@@ -34,7 +35,7 @@ export function makeSharedPort(transport: Transport): OpenPort {
     let own: TabPort | null = null;
     const worker = new SharedWorker(new URL("./streamWorker.ts", import.meta.url), {
       type: "module",
-      name: "palestra-live",
+      name: getPublicPath(),
     });
     const connectAlone = () => {
       if (own !== null) return;

@@ -8,6 +8,8 @@ import {
 } from "react";
 import { useProject } from "@/api/access";
 import type { LiveEvent } from "@/api/types";
+import { getPublicPath } from "@/lib/publicPath";
+import type { Transport } from "./connectionTypes";
 import { LiveStream, type OpenScope, type Scope, type Status } from "./stream";
 import { makeSharedPort } from "./tabPort";
 
@@ -26,8 +28,8 @@ export function useStreamStatus(): Status {
 
 /** Makes the stream of a tab, which leaves the shared connection when the page is left. */
 export function makeStream(): LiveStream {
-  const transport = {
-    fetch: (...args: Parameters<typeof fetch>) => fetch(...args),
+  const transport: Transport = {
+    fetch: (path, init) => fetch(getPublicPath() + path, init),
     random: Math.random,
   };
   const stream = new LiveStream(makeSharedPort(transport));

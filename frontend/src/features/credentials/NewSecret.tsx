@@ -1,4 +1,5 @@
 import type { Token } from "@/api/types";
+import { getServerAddress } from "@/lib/publicPath";
 import { CodeBlock } from "@/ui/Copy";
 import { SecretDialog } from "@/ui/SecretDialog";
 
@@ -22,7 +23,7 @@ export function NewSecret({ project, token, onClose }: NewSecretProps) {
       </p>
       <CodeBlock
         text={[
-          `export PALESTRA_SERVER=${window.location.origin}`,
+          `export PALESTRA_SERVER=${getServerAddress()}`,
           `export PALESTRA_PROJECT=${project}`,
           "palestra submit experiment.yaml --watch",
         ].join("\n")}

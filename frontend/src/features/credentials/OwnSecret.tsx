@@ -1,4 +1,5 @@
 import type { Token } from "@/api/types";
+import { getServerAddress } from "@/lib/publicPath";
 import { CodeBlock } from "@/ui/Copy";
 import { SecretDialog } from "@/ui/SecretDialog";
 
@@ -20,7 +21,7 @@ export function OwnSecret({ token, onClose }: OwnSecretProps) {
         Run this on the machine where you work; it asks for the secret and keeps it. Programs take
         it from the variable PALESTRA_TOKEN.
       </p>
-      <CodeBlock label="Command" text={`palestra login ${window.location.origin}`} />
+      <CodeBlock label="Command" text={`palestra login ${getServerAddress()}`} />
     </SecretDialog>
   );
 }

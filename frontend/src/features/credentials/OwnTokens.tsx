@@ -5,6 +5,7 @@ import { sessionQuery } from "@/api/queries";
 import { tokensQuery } from "@/api/serviceAccounts";
 import type { Token } from "@/api/types";
 import { formatPlural } from "@/lib/format";
+import { getServerAddress } from "@/lib/publicPath";
 import { type Column, DataTable } from "@/ui/DataTable";
 import { EmptyState } from "@/ui/EmptyState";
 import { IconPlus } from "@/ui/icons";
@@ -65,7 +66,7 @@ export function OwnTokens() {
           <EmptyState
             small
             title="You have no valid token"
-            command={`palestra login ${window.location.origin}`}
+            command={`palestra login ${getServerAddress()}`}
           >
             A token lets the command, a script or a notebook act for you without your password.
             Create one here, then run this on the machine where you work; it asks for the token:

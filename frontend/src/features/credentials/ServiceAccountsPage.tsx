@@ -4,6 +4,7 @@ import { useState } from "react";
 import { usePermission } from "@/api/access";
 import { serviceAccountsQuery, tokensQuery } from "@/api/serviceAccounts";
 import type { Token } from "@/api/types";
+import { getServerAddress } from "@/lib/publicPath";
 import { EmptyState } from "@/ui/EmptyState";
 import { IconPlus } from "@/ui/icons";
 import { ListFrame } from "@/ui/ListFrame";
@@ -78,7 +79,7 @@ function Introduction({ project }: { project: string }) {
     <EmptyState
       title="No service account yet"
       command={[
-        `export PALESTRA_SERVER=${window.location.origin}`,
+        `export PALESTRA_SERVER=${getServerAddress()}`,
         `export PALESTRA_PROJECT=${project}`,
         "export PALESTRA_TOKEN=…   # from the secrets of your CI",
         "palestra submit experiment.yaml --watch",

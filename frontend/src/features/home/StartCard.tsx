@@ -6,6 +6,7 @@ import { chooseFirstProject, usePermission } from "@/api/access";
 import { sessionQuery } from "@/api/queries";
 import type { Worker } from "@/api/types";
 import { formatPlural } from "@/lib/format";
+import { getPublicPath, getServerAddress } from "@/lib/publicPath";
 import { CodeBlock } from "@/ui/Copy";
 import { IconCheck } from "@/ui/icons";
 import { Panel } from "@/ui/Page";
@@ -43,7 +44,7 @@ export function StartCard({ workers }: { workers: readonly Worker[] }) {
           {project !== null && (
             <Button
               component="a"
-              href={`/p/${encodeURIComponent(project)}/new`}
+              href={`${getPublicPath()}/p/${encodeURIComponent(project)}/new`}
               variant={isReady ? "filled" : "default"}
             >
               New experiment
@@ -103,7 +104,7 @@ function NoWorker() {
         run this on a machine that reaches the server:
       </p>
       <CodeBlock
-        text={`palestra worker --server ${window.location.origin} --token-file worker.token --slots 2`}
+        text={`palestra worker --server ${getServerAddress()} --token-file worker.token --slots 2`}
       />
     </>
   );

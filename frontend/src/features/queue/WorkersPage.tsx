@@ -6,6 +6,7 @@ import type { ApiError } from "@/api/client";
 import { activeJobsQuery, poolsQuery, workersQuery } from "@/api/queueQueries";
 import type { Job, Pool, Worker } from "@/api/types";
 import { findQueryError } from "@/lib/outage";
+import { getServerAddress } from "@/lib/publicPath";
 import { HEARTBEAT_MS, SILENCE_MS, useLiveQueue } from "@/live/useLiveQueue";
 import { EmptyState } from "@/ui/EmptyState";
 import { Failure } from "@/ui/Failure";
@@ -129,7 +130,7 @@ function NoWorker({ pools }: { pools: readonly Pool[] }) {
     <Panel>
       <EmptyState
         title="No worker yet"
-        command={`palestra worker --server ${window.location.origin} --token-file worker.token --slots 2`}
+        command={`palestra worker --server ${getServerAddress()} --token-file worker.token --slots 2`}
       >
         Jobs wait until a worker offers slots; a slot executes one job at a time. Make an enrolment
         token in a pool, write it to a file, and run this command on any machine that reaches the

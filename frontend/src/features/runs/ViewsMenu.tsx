@@ -6,6 +6,7 @@ import { useControl, usePermission } from "@/api/access";
 import { keys } from "@/api/queries";
 import { changeView, deleteView, savedViewsQuery } from "@/api/savedViews";
 import type { RunsPageState, SavedView, SavedViewDetail } from "@/api/types";
+import { getServerAddress } from "@/lib/publicPath";
 import { ConfirmDialog } from "@/ui/ConfirmDialog";
 import { IconBookmark, IconCheck, IconChevronDown, IconUsers } from "@/ui/icons";
 import { Permitted } from "@/ui/Permitted";
@@ -48,7 +49,7 @@ export function ViewsMenu({ project, view, isChanged, state, onOpen }: ViewsMenu
     view === undefined
       ? null
       : mayAct({ project: view.project, created_by: view.owner }, `${action} this view`).reason;
-  const link = `${window.location.origin}/runs?view=${view?.id}`;
+  const link = `${getServerAddress()}/runs?view=${view?.id}`;
   return (
     <>
       <Menu position="bottom-end" width={300}>

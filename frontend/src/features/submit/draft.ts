@@ -1,4 +1,5 @@
 /** The draft of a submission, kept in the session's storage until it is sent. */
+import { buildStorageKey } from "@/lib/publicPath";
 
 export interface Draft {
   text: string;
@@ -8,7 +9,8 @@ export interface Draft {
   typed?: readonly string[];
 }
 
-const key = (project: string, source: string) => `palestra.draft ${project} ${source}`;
+const key = (project: string, source: string) =>
+  buildStorageKey(`palestra.draft ${project} ${source}`);
 
 export function readDraft(project: string, source: string): Draft | null {
   try {
