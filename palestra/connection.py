@@ -21,7 +21,7 @@ from palestra.contract.answers import Answer, read_answer
 from palestra.contract.documents import Document, Patch
 from palestra.contract.views import Page, Problem
 from palestra.errors import UnexpectedAnswerError, UnreachableError, build_error
-from palestra.telemetry.transport import open_client
+from palestra.telemetry.transport import describe_proxy_limit, open_client
 
 PREFIX: Final = "/api/v1"
 
@@ -310,6 +310,8 @@ def read(kind: type[Answer], answer: httpx.Response) -> Answer:
         problem = read_answer(Problem, answer.content)
     except ValidationError:
         where = f"{answer.request.method} {answer.request.url.path}"
+        if limit := describe_proxy_limit(answer):
+            raise UnexpectedAnswerError(f"{where}: {limit}") from None
         raise UnexpectedAnswerError(
             f"{where} answered {answer.status_code} in a form that this client does not know: is "
             "it a Palestra server of a similar version?"

@@ -191,12 +191,17 @@ class Shipper:
         self._back_off(reply.wait)
 
     def _narrow(self, reply: Reply, batch: SpoolBatch) -> None:
-        """Halves the batch until it holds only the refused record, then sends a note instead."""
+        """Halves the batch until it holds only the refused record, then sends a note instead.
+
+        A record that a proxy or an older server does not take waits until it does.
+        """
         if len(batch.payloads) > 1:
             self._max_records = len(batch.payloads) // 2
             self._pause = 0.0
             return
-        if reply.result is SendResult.UNKNOWN_TYPE:
+        if reply.result is SendResult.TOO_LARGE_FOR_PROXY:
+            self._on_later(reply)
+        elif reply.result is SendResult.UNKNOWN_TYPE:
             older = f"the server is older than this recorder; upgrade it: {reply.reason}"
             self._on_later(replace(reply, reason=older))
         elif reply.result is SendResult.CONFLICT:

@@ -25,6 +25,8 @@ class SendResult(Enum):
     """The attempt may not write any more."""
     TOO_LARGE = auto()
     """The batch is too large: send fewer records at once."""
+    TOO_LARGE_FOR_PROXY = auto()
+    """A proxy before the server does not take a batch of this size."""
     REFUSED = auto()
     """A record of the batch can never be accepted."""
     UNKNOWN_TYPE = auto()
@@ -137,7 +139,9 @@ def interpret(answer: httpx.Response) -> Reply:
     if answer.status_code == _OK:
         return _acknowledged(answer)
     if answer.status_code == _TOO_LARGE:
-        return Reply(SendResult.TOO_LARGE, reason=reason)
+        limit = describe_proxy_limit(answer)
+        result = SendResult.TOO_LARGE_FOR_PROXY if limit else SendResult.TOO_LARGE
+        return Reply(result, reason=limit or reason)
     if code and (answer.status_code in _REFUSED_STATUSES or code == _OTHER_RUN):
         is_unknown = _names_unknown_type(problem)
         return Reply(SendResult.UNKNOWN_TYPE if is_unknown else SendResult.REFUSED, reason=reason)
@@ -157,6 +161,20 @@ def read_problem(answer: httpx.Response) -> dict[str, Any]:
     except ValueError:
         return {}
     return document if isinstance(document, dict) else {}
+
+
+def describe_proxy_limit(answer: httpx.Response) -> str:
+    """Returns the message for a request whose size a proxy before the server refused.
+
+    Empty for any other answer: the server's own refusals have problem details.
+    """
+    if answer.status_code != _TOO_LARGE or read_problem(answer).get("code"):
+        return ""
+    size = answer.request.headers.get("content-length", "so many")
+    return (
+        f"a proxy before the server refuses a request of {size} bytes (413): raise its limit, "
+        "for nginx with `client_max_body_size 0;`"
+    )
 
 
 def retry_after(answer: httpx.Response) -> float:

@@ -35,7 +35,7 @@ from palestra.contract.work_order import (
     RenewalAnswer,
     SnapshotFileRef,
 )
-from palestra.telemetry.transport import read_problem, retry_after
+from palestra.telemetry.transport import describe_proxy_limit, read_problem, retry_after
 
 _JSON: Final = {"Content-Type": "application/json"}
 _CHUNK: Final = 256 * 1024
@@ -234,6 +234,8 @@ def _check_answer(answer: httpx.Response) -> httpx.Response:
         and answer.status_code not in _RETRYABLE
     ):
         raise RefusedError(answer.status_code, problem)
+    if limit := describe_proxy_limit(answer):
+        raise ServerUnreachableError(limit)
     raise ServerUnreachableError(
         f"{answer.status_code} {problem.get('detail') or answer.reason_phrase}", retry_after(answer)
     )

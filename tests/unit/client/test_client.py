@@ -227,6 +227,15 @@ def test_series_are_queried_with_a_body(peer: FakeHttpServer, client: Client) ->
     assert peer.asked[0].body["buckets"] == 1
 
 
+def test_a_request_that_a_proxy_refuses_for_its_size_names_the_limit(
+    peer: FakeHttpServer, client: Client
+) -> None:
+    page = Answer(413, raw=b"<html>413</html>", headers={"Content-Type": "text/html"})
+    peer.set_answers("POST", "/series:query", page)
+    with pytest.raises(errors.UnexpectedAnswerError, match="client_max_body_size"):
+        client.series(SeriesQuery(buckets=1))
+
+
 @pytest.mark.parametrize(
     ("status", "kind"),
     [

@@ -253,6 +253,20 @@ def test_too_large_batches_are_halved_and_grow_again(server, make_shipper, appen
     assert len(server.batches[-1]["records"]) > 3
 
 
+def test_a_record_that_a_proxy_refuses_for_its_size_waits(server, make_shipper, append_points):
+    reasons: list[str] = []
+    append_points(1, 3)
+    server.faults = [lambda _: httpx.Response(413, text="<html>Too Large</html>")] * 4
+    shipper = make_shipper(report=reasons.append)
+    while not shipper.pause:
+        shipper.ship_once()
+    assert "client_max_body_size" in reasons[0]
+    assert shipper.counts.refused == 0
+    server.faults = []
+    ship_until_settled(shipper)
+    assert list_steps(server) == [1, 2, 3]
+
+
 def test_an_unstorable_record_is_replaced_by_a_note(
     server, make_shipper, append_points, spool_directory, make_point
 ):

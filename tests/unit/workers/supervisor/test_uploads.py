@@ -312,6 +312,21 @@ def test_only_a_refusal_is_final(attempt: Attempt, server: ScriptedServer, statu
     assert is_stored_whole(server, attempt.announced[0])
 
 
+def test_an_upload_that_a_proxy_refuses_for_its_size_waits_for_a_higher_limit(
+    attempt: Attempt, server: ScriptedServer
+) -> None:
+    """A proxy's own page has no problem details, unlike the server's refusals."""
+    attempt.save(1)
+    server.fault = lambda method, _path: (413, {}) if method == "PUT" else None
+    with pytest.raises(ServerUnreachableError, match="client_max_body_size"):
+        attempt.step()
+    assert "client_max_body_size" in (attempt.uploader.backlog.problem or "")
+    assert attempt.said == []
+    server.fault = lambda _method, _path: None
+    assert attempt.step()
+    assert is_stored_whole(server, attempt.announced[0])
+
+
 def test_refused_files_stay_on_the_worker_and_the_run_has_failed(
     attempt: Attempt, server: ScriptedServer
 ) -> None:
