@@ -48,17 +48,17 @@ up: $(STAMPS)/run $(STAMPS)/frontend
 
 install: $(STAMPS)/run $(STAMPS)/frontend
 
-test: $(STAMPS)/tests $(STAMPS)/frontend $(STAMPS)/chromium
+test: $(STAMPS)/tests $(STAMPS)/frontend $(STAMPS)/chromium $(STAMPS)/nginx
 	@.ci/tools/test.sh "$(BIN)" "$(SHORT)" $(TEST)
 
-test-all: $(STAMPS)/tests $(STAMPS)/frontend $(STAMPS)/chromium $(STAMPS)/openapi-client/made
+test-all: $(STAMPS)/tests $(STAMPS)/frontend $(STAMPS)/chromium $(STAMPS)/nginx $(STAMPS)/openapi-client/made
 	@.ci/tools/test.sh "$(BIN)" "$(WHOLE)" --hypothesis-profile=whole $(TEST)
 
-test-durations: $(STAMPS)/tests $(STAMPS)/frontend $(STAMPS)/chromium
+test-durations: $(STAMPS)/tests $(STAMPS)/frontend $(STAMPS)/chromium $(STAMPS)/nginx
 	@REPORTS=test-results .ci/tools/test.sh "$(BIN)" "$(SHORT)" $(TEST)
 	@$(BIN)/python .ci/tools/durations.py test-results
 
-test-slow: $(STAMPS)/tests $(STAMPS)/frontend $(STAMPS)/chromium
+test-slow: $(STAMPS)/tests $(STAMPS)/frontend $(STAMPS)/chromium $(STAMPS)/nginx
 	@$(BIN)/pytest -m slow --timeout 7200 $(TEST)
 
 coverage: $(STAMPS)/dev
@@ -158,4 +158,9 @@ $(STAMPS)/frontend: $(STAMPS)/npm $(FRONTEND_SOURCES)
 
 $(STAMPS)/chromium:
 	@.ci/tools/ensure-chromium.sh
+	@mkdir -p $(STAMPS) && touch $@
+
+# After Chromium: two apts would meet.
+$(STAMPS)/nginx: | $(STAMPS)/chromium
+	@.ci/tools/ensure-nginx.sh
 	@mkdir -p $(STAMPS) && touch $@

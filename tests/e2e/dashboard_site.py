@@ -97,7 +97,12 @@ class DashboardSite:
 
 async def open_page(browser: Browser, url: str, cookies: Mapping[str, str] | None = None) -> Page:
     """Returns a page in a context of its own, which has the cookies of a login."""
-    context = await browser.new_context(base_url=url, viewport={"width": 1440, "height": 900})
+    context = await browser.new_context(
+        base_url=url,
+        viewport={"width": 1440, "height": 900},
+        # The certificates of tests are their own authorities.
+        ignore_https_errors=url.startswith("https:"),
+    )
     context.set_default_timeout(1_000 * PATIENCE_SECONDS)
     PAGE_FAULTS.watch(context)
     await context.add_cookies(

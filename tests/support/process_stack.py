@@ -88,6 +88,8 @@ class Stack:
         self.url = f"http://127.0.0.1:{self.port}"
         self.worker_url = self.url
         """Address of the server for the worker; a test may set it to that of a proxy."""
+        self.command_url = self.url
+        """The same for the `palestra` command."""
         self._http = httpx.Client(
             base_url=self.url, timeout=PATIENCE_SECONDS, trust_env=False, verify=False
         )
@@ -222,7 +224,7 @@ class Stack:
             "no",
         ]
         self._start("broker", [str(get_binary_path()), *options, "--dir", str(self.directory)])
-        wait_for(lambda: _is_listening(self.broker_port), "the broker listens")
+        wait_for(lambda: is_listening(self.broker_port), "the broker listens")
 
     def start_server(self) -> None:
         """Starts the server and waits until it is ready."""
@@ -377,7 +379,7 @@ class Stack:
         """Runs the `palestra` command in this process."""
         variables = {
             **make_bare_environment(),
-            "PALESTRA_SERVER": self.url,
+            "PALESTRA_SERVER": self.command_url,
             "PALESTRA_TOKEN": token or self.tokens["user"],
             "PYTHONPATH": str(REPOSITORY),
         }
@@ -477,9 +479,10 @@ def _read_command_line(process: psutil.Process) -> list[str]:
         return []
 
 
-def _is_listening(port: int) -> bool:
+def is_listening(port: int, host: str = "127.0.0.1") -> bool:
+    """Returns whether a program accepts connections on a port."""
     with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+        return probe.connect_ex((host, port)) == 0
 
 
 def _parse_time(text: str) -> float:

@@ -38,6 +38,7 @@ GROUPS: Final[Mapping[str, Sequence[str]]] = {
         "test_management_pages",
         "test_account_page",
         "test_home_page",
+        "test_public_path",
     ),
 }
 """Modules of `tests/e2e` by group."""
