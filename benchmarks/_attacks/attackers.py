@@ -5,6 +5,7 @@ Each function returns how often each answer came.
 
 import itertools
 import json
+import math
 import threading
 import time
 from collections import Counter
@@ -188,7 +189,7 @@ def _repeat(
         while time.monotonic() < end:
             with lock:
                 method, path, body = next(requests)
-            answer = send(connection, method, path, body, headers)
+            answer = send(connection, method, path, body, headers, end)
             with lock:
                 answers[answer] += 1
         connection.close()
@@ -200,17 +201,27 @@ def _repeat(
 
 
 def send(
-    connection: HTTPConnection, method: str, path: str, body: Any, headers: dict[str, str]
+    connection: HTTPConnection,
+    method: str,
+    path: str,
+    body: Any,
+    headers: dict[str, str],
+    end: float = math.inf,
 ) -> str:
-    """Returns the status of an answer, or the name of the error that came in its place."""
+    """Returns the status of an answer, or the name of the error that came in its place.
+
+    The rest of an answer is left when the clock shows `end`.
+    """
     content = None if body is None else json.dumps(body)
     kind = {} if body is None else {"Content-Type": "application/json"}
     try:
         address = path if path.startswith("/") else f"/api/v1/{path}"
         connection.request(method, address, content, {**headers, **kind})
         answer = connection.getresponse()
-        while answer.read(2**20):
-            pass
+        while answer.read(2**16):
+            if time.monotonic() > end:
+                connection.close()
+                return f"{answer.status} in part"
     except (OSError, HTTPException) as error:
         connection.close()
         return type(error).__name__
