@@ -22,9 +22,8 @@ from fastapi.telemetry import TelemetryConfig
 import palestra
 from app import process_parts, startup
 from app.allocator import limit_arenas
-from app.api import dashboard, errors, health, openapi, refusals, v1
+from app.api import dashboard, errors, expensive_reads, health, openapi, refusals, v1
 from app.api.compression import Compression
-from app.api.expensive_reads import ExpensiveReads
 from app.api.head_requests import HeadRequests
 from app.api.login_rate import LoginClock
 from app.api.public_path import PublicPath
@@ -32,6 +31,7 @@ from app.api.query import check_query
 from app.api.request_rate import RequestRate
 from app.api.route_table import RouteTable
 from app.api.security_middleware import Guard
+from app.api.turns import Turns
 from app.connections import Connections, create_protocol_class, raise_descriptor_limit
 from app.db.startup_check import DatabaseStartError, check_database
 from app.domain.login_limits import LoginLimits
@@ -81,7 +81,8 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.device_keys = DeviceKeys(settings.data_dir)
     app.state.refusals = Refusals()
     app.state.running_exports = RunningExports()
-    app.state.expensive_reads = ExpensiveReads()
+    app.state.expensive_reads = expensive_reads.make_turns()
+    app.state.writes = Turns(1, "too_many_writes", "changes")
     app.state.readiness = health.ReadinessCheck()
     errors.install(app)
     refusals.install(app)

@@ -1,13 +1,16 @@
 """Dependencies of routes: settings, sessions, and objects with the lifetime of the process."""
 
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Annotated, Final
 
 from fastapi import Depends, Request
 
 from app.api.origin import read_origin
+from app.api.turns import Turns
 from app.db import faults
 from app.db.engine import Database, Session
+from app.domain.principal import Principal
 from app.services.access import principals
 from app.services.artifacts.blob_store import BlobStore
 from app.services.audit import audit_log
@@ -30,12 +33,16 @@ def get_database(request: Request) -> Database:
     Workers and attempts have some of their own, so that trainings go on while reads of people use
     all of the others.
     """
+    state = request.app.state
+    database: Database = state.reserved if _is_of_machine(request) else state.database
+    return database
+
+
+def _is_of_machine(request: Request) -> bool:
     path: str = request.scope["path"]
-    is_of_machine = path.startswith(_OF_ATTEMPTS) or (
+    return path.startswith(_OF_ATTEMPTS) or (
         path.startswith(_OF_WORKERS) and request.scope["method"] == "POST"
     )
-    database: Database = request.app.state.reserved if is_of_machine else request.app.state.database
-    return database
 
 
 def get_broker_users(request: Request) -> BrokerUsers:
@@ -65,15 +72,27 @@ async def read_session(request: Request) -> AsyncIterator[Session]:
         yield session
 
 
+def _take_turn(request: Request) -> AbstractAsyncContextManager[None]:
+    principal: Principal | None = getattr(request.state, "principal", None)
+    if principal is None or _is_of_machine(request):
+        return nullcontext()
+    writes: Turns = request.app.state.writes
+    return writes.take_turn(principal.person_id)
+
+
 async def write_session(request: Request) -> AsyncIterator[Session]:
     """Yields a session: committed before the answer is sent, rolled back if the route raises.
 
+    One person's changes are made one after the other: SQLite has one writer at a time, and those
+    that wait would use up the connections of others.
+
     Raises:
+        TooManyRequestsError: `too_many_writes` if the person's earlier changes take too long.
         UnauthenticatedError: `unauthenticated` if a row cannot be stored because its user was
             deleted since the request was authenticated.
     """
     try:
-        async with get_database(request).write() as session:
+        async with _take_turn(request), get_database(request).write() as session:
             audit_log.set_origin(session, read_origin(request))
             yield session
     except Exception as error:
