@@ -6,7 +6,6 @@ a query that distinguishes the two would change the time of the answer.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -49,19 +48,23 @@ def _refusal(request: Request, error: Exception) -> Refusal | None:
     route = request.scope.get("route")
     if not isinstance(answered, HttpProblemError) or answered.status not in _REFUSED or not route:
         return None
-    refusal = Refusal(
+    principal: Principal | None = getattr(request.state, "principal", None)
+    whose: dict[str, Any]
+    if isinstance(error, LoginRefusedError):
+        tried = error.user_id
+        whose = {"action": "login.refuse", "object_id": tried or "unknown", "user_id": tried}
+    elif principal is not None:
+        whose = {"caller": _caller(request, principal)}
+    elif (secret := _read_secret(request)) is not None:
+        whose = {"secret_hash": hash_secret(secret)}
+    else:
+        return None
+    return Refusal(
         route=f"{request.method} {route.path}",
         code=answered.code,
         address=get_client_address(request) or None,
+        **whose,
     )
-    if isinstance(error, LoginRefusedError):
-        tried = error.user_id
-        return replace(refusal, action="login.refuse", object_id=tried or "unknown", user_id=tried)
-    principal: Principal | None = getattr(request.state, "principal", None)
-    if principal is not None:
-        return replace(refusal, caller=_caller(request, principal))
-    secret = _read_secret(request)
-    return None if secret is None else replace(refusal, secret_hash=hash_secret(secret))
 
 
 def _caller(request: Request, principal: Principal) -> Credential | None:
