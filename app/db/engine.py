@@ -73,7 +73,7 @@ class Database:
 
     Args:
         url: `sqlite:///FILE` or `postgresql://USER:PASSWORD@HOST/NAME`.
-        pool_size: Number of connections kept open.
+        pool_size: Number of connections kept open; on SQLite of those that read.
         wait_seconds: Longest time that a transaction waits for a connection, and on SQLite a
             statement for another writer.
         statement_seconds: Longest time of a statement of a session that reads; see `read`.
@@ -94,6 +94,13 @@ class Database:
         self.engine: Final = _create_engine(
             url, pool_size, wait_seconds, statement_seconds, self._connections
         )
+        self.writer: Final = (
+            _create_engine(url, 1, wait_seconds, statement_seconds, self._connections)
+            if self.engine.dialect.name == "sqlite"
+            else self.engine
+        )
+        """Engine of sessions that write. SQLite has one writer at a time, so it has one connection:
+        those that wait for it hold none, which sessions that read would lack."""
         self.listeners: list[OnCommit] = []
         self.is_full = False
         """Whether the latest transaction that wrote failed because the database's disk is full."""
@@ -109,7 +116,7 @@ class Database:
         )
         self._glance: Final = async_sessionmaker(glancing, expire_on_commit=False, autoflush=False)
         self._direct: sqlite3.Connection | None = None
-        writing = self.engine.execution_options(palestra_begin=writes, palestra_seconds=None)
+        writing = self.writer.execution_options(palestra_begin=writes, palestra_seconds=None)
         self._write: Final = async_sessionmaker(writing, expire_on_commit=False)
 
     def _make_readers(self, begin: str, seconds: float) -> async_sessionmaker[Session]:
@@ -227,7 +234,8 @@ class Database:
         if self._direct is not None:
             self._direct.close()
             self._direct = None
-        await self.engine.dispose()
+        for engine in {self.engine, self.writer}:
+            await engine.dispose()
         await sqlite.end(self._connections, _END_SECONDS)
 
 

@@ -218,7 +218,7 @@ def send(
         address = path if path.startswith("/") else f"/api/v1/{path}"
         connection.request(method, address, content, {**headers, **kind})
         answer = connection.getresponse()
-        while answer.read(2**16):
+        while answer.read(2**16) and not answer.isclosed():
             if time.monotonic() > end:
                 connection.close()
                 return f"{answer.status} in part"

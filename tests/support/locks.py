@@ -24,8 +24,8 @@ async def until_locked_out(database: Database, task: asyncio.Task[Any]) -> None:
         if task.done():
             return True
         if database.engine.dialect.name == "sqlite":
-            pool: Any = database.engine.pool
-            return bool(pool.checkedout() > 1)
+            pool: Any = database.writer.pool
+            return bool(pool._pool._queue._getters)  # No count of them is public.
         async with database.read() as session:
             return bool(await session.scalar(_WAITING))
 

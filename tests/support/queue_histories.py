@@ -40,7 +40,7 @@ class Installation:
         self.runner = asyncio.Runner()
         self.database = Database(url)
         # Nothing here survives the process, so nothing has to reach the disk.
-        event.listen(self.database.engine.sync_engine, "connect", _do_not_sync)
+        event.listen(self.database.writer.sync_engine, "connect", _do_not_sync)
 
     def run(self, work: Coroutine[Any, Any, Value]) -> Value:
         """Runs a coroutine to its end."""

@@ -23,13 +23,16 @@ def note_statements(database: Database) -> Iterator[list[str]]:
     def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
         noted.append(statement)
 
-    engine, direct = database.engine.sync_engine, database.open_direct()
-    event.listen(engine, "before_cursor_execute", note)
+    engines = {database.engine.sync_engine, database.writer.sync_engine}
+    direct = database.open_direct()
+    for engine in engines:
+        event.listen(engine, "before_cursor_execute", note)
     if direct is not None:
         direct.set_trace_callback(noted.append)
     try:
         yield noted
     finally:
-        event.remove(engine, "before_cursor_execute", note)
+        for engine in engines:
+            event.remove(engine, "before_cursor_execute", note)
         if direct is not None:
             direct.set_trace_callback(None)

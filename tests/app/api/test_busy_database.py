@@ -55,13 +55,14 @@ async def test_a_pool_without_a_free_connection_is_answered_503(
         busy = Database(database_url, pool_size=1, wait_seconds=0.05)
         async with AsyncExitStack() as holders:
             holders.push_async_callback(busy.dispose)
-            while True:
-                try:
-                    session = await holders.enter_async_context(busy.read())
-                    await session.connection()
-                # Every connection is held now.
-                except Exception:  # noqa: BLE001
-                    break
+            for opened in (busy.write, busy.read):
+                while True:
+                    try:
+                        session = await holders.enter_async_context(opened())
+                        await session.connection()
+                    # Every connection is held now.
+                    except Exception:  # noqa: BLE001
+                        break
             served.app.state.database = busy
             assert is_busy(await submit(served))
             async with served.client("user") as client:

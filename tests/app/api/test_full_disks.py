@@ -173,7 +173,7 @@ async def test_a_database_without_space_for_a_page_is_507(
         served.client("live_attempt") as client,
     ):
         event.listen(
-            served.reserved.engine.sync_engine, "checkout", _limit_database_to_present_size
+            served.reserved.writer.sync_engine, "checkout", _limit_database_to_present_size
         )
         run = served.names["live_run"]
         many = [

@@ -1,11 +1,10 @@
 """The server's work for a pack: as many statements for a batch of many runs as for one of few."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from sqlalchemy import event, func, select
+from sqlalchemy import func, select
 
 from app.daemons.curve_compactor import CurveCompactor
 from app.daemons.judge import AT_ONCE, PAUSE, Judge
@@ -17,20 +16,7 @@ from app.services.telemetry import batches, compaction
 from palestra.contract.work_order import WorkOrder
 from tests.support import records
 from tests.support.server_fixture import World
-
-
-@contextmanager
-def list_statements(database: Database) -> Iterator[list[str]]:
-    found: list[str] = []
-
-    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        found.append(statement)
-
-    event.listen(database.engine.sync_engine, "before_cursor_execute", note)
-    try:
-        yield found
-    finally:
-        event.remove(database.engine.sync_engine, "before_cursor_execute", note)
+from tests.support.statements import note_statements
 
 
 async def start_pack(world: World, seeds: range) -> WorkOrder:
@@ -59,7 +45,7 @@ async def count_statements(database: Database, orders: Sequence[WorkOrder]) -> l
     counts = []
     for order in orders:
         last = await send_pack(database, order, 1)
-        with list_statements(database) as found:
+        with note_statements(database) as found:
             await send_pack(database, order, last + 1)
         counts.append(len(found))
     return counts
@@ -91,7 +77,7 @@ async def test_the_tails_of_a_pack_are_compacted_and_summarised_together(
             last = await send_pack(database, order, last + 1)
             await Summariser(database).tick()
         await send_pack(database, order, last + 1)
-        with list_statements(database) as found:
+        with note_statements(database) as found:
             assert await Summariser(database).tick() == len(order.runs)
             moved = await CurveCompactor(database).tick(batches=1)
         assert moved == 4 * len(order.runs)
@@ -128,7 +114,7 @@ async def test_the_judge_writes_many_runs_with_the_statements_of_two(world: Worl
         for _ in range(12):
             last = await send_pack(database, order, last + 1)
         await Summariser(database).tick()
-        with list_statements(database) as found:
+        with note_statements(database) as found:
             assert await Judge(database).tick() == len(order.runs)
         kinds = [one.partition(" ")[0] for one in found]
         written.append(sum(kind != "SELECT" for kind in kinds))

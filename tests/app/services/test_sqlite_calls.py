@@ -79,7 +79,8 @@ def test_a_reading_transaction_takes_a_call_for_its_statement_and_one_for_its_en
 def test_an_event_goes_with_its_commit(url: str, calls: list[object]) -> None:
     async def write() -> int:
         database = Database(url, pool_size=1)
-        await database.ping()  # opens the connection
+        async with database.write() as session:  # opens the connection
+            await session.execute(text("SELECT 1"))
         calls.clear()
         async with database.write() as session:
             event_log.record(session, "pool", {}, project_id=None)
@@ -90,6 +91,29 @@ def test_an_event_goes_with_its_commit(url: str, calls: list[object]) -> None:
         return made
 
     assert asyncio.run(write()) == 1
+
+
+def test_a_session_that_waits_to_write_holds_no_connection_of_those_that_read(url: str) -> None:
+    """Regression: those that waited for the lock let `/readyz` and lists wait."""
+
+    async def read_meanwhile() -> None:
+        database = Database(url, pool_size=1)
+
+        async def write() -> None:
+            async with database.write() as session:
+                await session.execute(text("SELECT 1"))
+
+        async with database.write() as session:
+            await session.execute(text("SELECT 1"))
+            waiting = [asyncio.create_task(write()) for _ in range(3)]
+            await until_locked_out(database, waiting[0])
+            async with database.read() as reading:
+                assert await reading.scalar(text("SELECT 1")) == 1
+            assert not any(task.done() for task in waiting)
+        await asyncio.gather(*waiting)
+        await database.dispose()
+
+    asyncio.run(read_meanwhile())
 
 
 def test_the_time_of_an_event_is_read_once_no_other_transaction_writes(url: str) -> None:
