@@ -1,14 +1,21 @@
 """A person's changes are made one after the other; those of others and of workers go on."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
+from fastapi import FastAPI
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import iter_route_contexts
 
+from app.api.auth import authenticate
+from app.api.deps import write_session
 from app.api.turns import Turns
 from app.db.engine import Database, Session
+from app.main import create_app
+from app.settings import Settings
 from tests.app.api.serving import AppServer, serve
 from tests.support.server_fixture import make_definition
 
@@ -63,3 +70,19 @@ async def test_many_changes_of_a_person_at_once_open_one_session_after_the_other
         await counting.dispose()
         assert all(answer.is_success for answer in answers)
         assert counting.most_open == 1
+
+
+def list_calls(dependant: Dependant) -> Iterator[object]:
+    """Yields the dependencies of a route in the order in which FastAPI calls them."""
+    for dependency in dependant.dependencies:
+        yield from list_calls(dependency)
+        yield dependency.call
+
+
+def test_who_makes_a_change_is_known_before_its_session_opens() -> None:
+    app: FastAPI = create_app(Settings())
+    calls = [list(list_calls(route.dependant)) for route in iter_route_contexts(app.routes)]
+    changing = [called for called in calls if write_session in called]
+    assert changing
+    for called in changing:
+        assert called.index(authenticate) < called.index(write_session)
