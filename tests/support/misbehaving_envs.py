@@ -124,6 +124,28 @@ class ExitingEnv(Walk):
         raise SystemExit(0)
 
 
+class ActionChangingEnv(gym.Env[np.ndarray, Any]):
+    """An environment whose place is the sum of its actions, which it sets to zero afterwards."""
+
+    observation_space = gym.spaces.Box(-1e6, 1e6, (2,), np.float64)
+
+    def __init__(self, space: gym.spaces.Space[Any] | None = None) -> None:
+        self.action_space = space or gym.spaces.Box(-1, 1, (2,), np.float32)
+        self.place = np.zeros(2)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.place = np.zeros(2)
+        return self.place.copy(), {}
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        self.place = self.place + action
+        action[...] = 0
+        return self.place.copy(), 0.0, False, False, {}
+
+
 class NestedSpacesEnv(gym.Env[Any, Any]):
     """An environment with a nested observation space and a composite action space.
 
@@ -186,6 +208,7 @@ def register() -> None:
         FullDiskEnv,
         FailingEnv,
         ExitingEnv,
+        ActionChangingEnv,
         NestedSpacesEnv,
         TextEnv,
     ):

@@ -87,7 +87,8 @@ class GymVector:
         ended = waiting & self._idle_over
         if ended.any() and not self._resets_itself:
             self._reset(ended, [0] * self.num_envs)
-        observation, reward, terminated, truncated, info = self._step_env(actions)
+        # The environment may change its actions in place.
+        observation, reward, terminated, truncated, info = self._step_env(np.array(actions))
         self._idle_over = terminated | truncated
         running = ~waiting
         for index in np.flatnonzero(running).tolist():

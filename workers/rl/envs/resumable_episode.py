@@ -118,9 +118,12 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
         last, over, cut = self._last
         if over or cut:
             return last, 0.0, over, cut, {}
-        action = int(action) if self._is_discrete else np.array(action, dtype=self._action_type)
+        taken: Any = int(action) if self._is_discrete else np.array(action, self._action_type)
         try:
-            observation, reward, terminated, truncated, info = self.env.step(action)
+            # The environment may change its action in place.
+            observation, reward, terminated, truncated, info = self.env.step(
+                taken if self._is_discrete else taken.copy()
+            )
         except Exception as error:
             raise EnvironmentFailedError(
                 f"the environment raised in step {self._length + 1}: {type(error).__name__}: "
@@ -128,7 +131,7 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
             ) from error
         self._length += 1
         if self._is_recording and self._length <= MAX_RECORDED_ACTIONS:
-            self._actions.append(action)
+            self._actions.append(taken)
         if self._flatten is not None:
             observation = self._flatten(observation)
         if (

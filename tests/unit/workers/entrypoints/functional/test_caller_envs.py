@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
 
-from tests.support.misbehaving_envs import NestedSpacesEnv, TextEnv, UnseededEnv
+from tests.support.misbehaving_envs import ActionChangingEnv, NestedSpacesEnv, TextEnv, UnseededEnv
 from tests.support.pfrl_agents import ScriptedAgent
 from tests.support.recording_env import (
     EpisodeLengthsEnv,
@@ -199,3 +199,28 @@ def test_ragged_infos_are_ignored() -> None:
     vector.begin(ALL, [1, 2])
     for _ in range(3):
         vector.advance(np.zeros(2, np.int64))
+
+
+def test_a_vector_environment_that_changes_its_actions_resumes_exactly() -> None:
+    def make_vector() -> Any:
+        class ChangingVector(VectorWrapper[Any, Any, Any, Any, Any]):
+            def step(self, actions: Any) -> Any:
+                stepped = super().step(actions.copy())
+                actions[...] = 0
+                return stepped
+
+        return as_vector(
+            ChangingVector(
+                SyncVectorEnv([ActionChangingEnv] * 2, autoreset_mode=AutoresetMode.DISABLED)
+            )
+        )
+
+    first, second = make_vector(), make_vector()
+    first.begin(ALL, [1, 2])
+    for _ in range(3):
+        actions = np.full((2, 2), 0.5, np.float32)
+        observation = first.advance(actions)[0].copy()
+        assert (actions == 0.5).all()
+    restored = second.restore_episodes(first.save_episodes())
+    assert [one.is_reproduced for one in restored] == [True, True]
+    assert np.array_equal(np.stack([one.observation for one in restored]), observation)

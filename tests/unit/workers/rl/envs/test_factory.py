@@ -4,11 +4,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gymnasium import spaces
 
 import tests.support.misbehaving_envs  # noqa: F401 - registers
 from palestra.contract.envs import EnvDefinition
+from tests.support.misbehaving_envs import ActionChangingEnv
 from workers.core.errors import DefinitionError, EnvironmentFailedError, PartNotFoundError
 from workers.rl.envs.factory import make_vector
+from workers.rl.envs.resumable_episode import EpisodeEnv
 
 
 def make_spec(name: str, **options: Any) -> EnvDefinition:
@@ -161,3 +164,26 @@ def test_a_vector_is_a_gymnasium_vector_environment() -> None:
     )
     assert vector.metadata["autoreset_mode"].value == "Disabled"
     vector.close()
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        spaces.Box(-1, 1, (2,), np.float32),
+        spaces.MultiDiscrete([5, 5]),
+        spaces.MultiBinary(2),
+    ],
+    ids=str,
+)
+def test_an_environment_that_changes_its_action_resumes_exactly(space: Any) -> None:
+    space.seed(1)
+    envs = [EpisodeEnv(ActionChangingEnv(space)) for _ in range(2)]
+    envs[0].reset(seed=1)
+    actions = [space.sample() for _ in range(5)]
+    given = [action.copy() for action in actions]
+    for action in given:
+        observation = envs[0].step(action)[0]
+    assert all(np.array_equal(*pair) for pair in zip(actions, given, strict=True))
+    restored = envs[1].restore_episode([envs[0].save_episode()])
+    assert restored.is_reproduced
+    assert np.array_equal(restored.observation, observation)
