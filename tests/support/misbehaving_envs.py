@@ -124,6 +124,67 @@ class ExitingEnv(Walk):
         raise SystemExit(0)
 
 
+class DyingEnv(Walk):
+    """An environment whose process is killed in its third step."""
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        if self.steps == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().step(action)
+
+
+class RaggedInfoEnv(Walk):
+    """An environment whose infos hold arrays whose lengths differ between copies and steps."""
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, truncated, _ = super().step(action)
+        info = {"path": np.zeros(1 + self.steps + int(10 * self.start)), "is_success": True}
+        return observation, reward, terminated, truncated, info
+
+
+class ReturningEnv(gym.Env[Any, Any]):
+    """An environment that returns what it was made with.
+
+    Args:
+        space: Its observation space.
+        observation: What `step` returns as the observation.
+        first: What `reset` returns; `None` returns a sample of the space and an empty info.
+        result: What `step` returns in place of reward, terminated, truncated and info.
+        good_steps: Steps of each episode that return a sample, reward 0 and no end before.
+    """
+
+    action_space = gym.spaces.Discrete(2)
+
+    def __init__(
+        self,
+        space: gym.spaces.Space[Any],
+        observation: Any = None,
+        *,
+        first: Any = None,
+        result: Any = (0.0, False, False, {}),
+        good_steps: int = 0,
+    ) -> None:
+        self.observation_space = space
+        self.observation = observation
+        self.first = first
+        self.result = result
+        self.good_steps = good_steps
+        self.steps = 0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.steps = 0
+        return (self.observation_space.sample(), {}) if self.first is None else self.first
+
+    def step(self, action: Any) -> Any:
+        self.steps += 1
+        if self.steps <= self.good_steps:
+            return self.observation_space.sample(), 0.0, False, False, {}
+        return (self.observation, *self.result)
+
+
 class ActionChangingEnv(gym.Env[np.ndarray, Any]):
     """An environment whose place is the sum of its actions, which it sets to zero afterwards."""
 
@@ -208,6 +269,8 @@ def register() -> None:
         FullDiskEnv,
         FailingEnv,
         ExitingEnv,
+        DyingEnv,
+        RaggedInfoEnv,
         ActionChangingEnv,
         NestedSpacesEnv,
         TextEnv,

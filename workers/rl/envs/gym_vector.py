@@ -1,6 +1,7 @@
 """Adapts a vector environment of Gymnasium, with autoreset disabled, to `EpisodeVector`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import gymnasium as gym
@@ -9,12 +10,27 @@ import numpy.typing as npt
 
 from workers.core.errors import EnvironmentFailedError
 from workers.core.types import Array, StateTree
+from workers.rl.envs.env_checks import (
+    CHECKED_STEPS,
+    UnexpectedValueError,
+    check_info,
+    check_observation,
+    check_reset_arity,
+    check_step_arity,
+    describe,
+    describe_exception,
+    describe_place,
+    raise_fault,
+    read_flags,
+    read_rewards,
+)
 from workers.rl.envs.env_types import Info, VecEnv
 from workers.rl.envs.resumable_episode import (
     MAX_RECORDED_ACTIONS,
     RestoredEpisode,
     observation_hash,
 )
+from workers.rl.envs.space_arrays import index_check
 from workers.rl.envs.vector import StepArrays
 
 
@@ -52,6 +68,11 @@ class GymVector:
         self._lengths = np.zeros(self.num_envs, np.int64)
         self._seeds = [0] * self.num_envs
         self._actions: list[list[Any]] = [[] for _ in range(self.num_envs)]
+        self._episodes = np.zeros(self.num_envs, np.int64)
+        """Number of episodes begun in each slot."""
+        self._unchecked = CHECKED_STEPS
+        """Number of observations that are still checked."""
+        self._check_indices = index_check(self.single_observation_space)
 
     def begin(
         self,
@@ -73,6 +94,8 @@ class GymVector:
             )
             self._terminated[mask] = self._truncated[mask] = False
             self._lengths[mask] = 0
+            self._episodes[mask] += 1
+            self._check_observations(mask)
             for index in np.flatnonzero(mask).tolist():
                 self._seeds[index], self._actions[index] = int(seeds[index]), []
         return self._observation
@@ -100,6 +123,7 @@ class GymVector:
         if waiting.any():
             observation[waiting] = self._observation[waiting]
         self._observation = observation
+        self._check_observations(running)
         self._terminated = np.where(waiting, self._terminated, terminated)
         self._truncated = np.where(waiting, self._truncated, truncated)
         return (
@@ -212,31 +236,82 @@ class GymVector:
         since: npt.NDArray[np.int64] | None = None,
     ) -> Array:
         options = {"reset_mask": mask.copy(), **({} if since is None else {"since": since})}
+        with self._convert_errors("reset"):
+            result: Any = self._env.reset(seed=[int(seed) for seed in seeds], options=options)
         try:
-            observation, self._info = self._env.reset(
-                seed=[int(seed) for seed in seeds], options=options
-            )
-        except Exception as error:
-            raise EnvironmentFailedError(
-                f"the environment raised in reset: {type(error).__name__}: {error}"
-            ) from error
-        return np.array(observation)
+            check_reset_arity(result)
+            observation, self._info = result
+            check_info(self._info)
+            return self._read(observation)
+        except Exception as error:  # noqa: BLE001 - a third-party value may raise anything
+            raise_fault(error, "in reset")
 
     def _step_env(self, actions: Array) -> tuple[Array, Array, Array, Array, Info]:
+        with self._convert_errors("a step"):
+            result: Any = self._env.step(actions)
         try:
-            observation, reward, terminated, truncated, info = self._env.step(actions)
+            check_step_arity(result)
+            observation, reward, terminated, truncated, self._info = result
+            check_info(self._info)
+            return (
+                self._read(observation),
+                read_rewards(reward, self.num_envs),
+                read_flags(terminated, self.num_envs, "terminated"),
+                read_flags(truncated, self.num_envs, "truncated"),
+                self._info,
+            )
+        except Exception as error:  # noqa: BLE001 - a third-party value may raise anything
+            first = int(np.flatnonzero(~(self._terminated | self._truncated))[0])
+            raise_fault(
+                error,
+                describe_place(int(self._lengths[first]) + 1, int(self._episodes[first]), first),
+            )
+
+    def _read(self, observation: Any) -> Array:
+        """Returns a copy of observations as an array [B, ...]."""
+        array = np.array(observation)
+        if array.shape[:1] != (self.num_envs,):
+            raise UnexpectedValueError(
+                f"observations {describe(observation)}",
+                f"return one for each of {self.num_envs} slots",
+            )
+        return array
+
+    def _check_observations(self, mask: npt.NDArray[np.bool_]) -> None:
+        """Checks the newest observations where `mask` [B] is true.
+
+        The first ones are checked as `check_observation` does, later ones for their shape and for
+        indices out of range.
+        """
+        if self._unchecked <= 0 and self._are_shaped(mask):
+            return
+        for index in np.flatnonzero(mask).tolist():
+            self._unchecked -= 1
+            try:
+                check_observation(self._observation[index], self.single_observation_space)
+            except UnexpectedValueError as error:
+                length, episode = int(self._lengths[index]), int(self._episodes[index])
+                raise_fault(error, describe_place(length, episode, index))
+
+    def _are_shaped(self, mask: npt.NDArray[np.bool_]) -> bool:
+        if self._observation.shape[1:] != self.single_observation_space.shape:
+            return False
+        try:
+            if self._check_indices is not None:
+                self._check_indices(self._observation[mask])
+        except (IndexError, TypeError):
+            return False
+        return True
+
+    @contextmanager
+    def _convert_errors(self, where: str) -> Iterator[None]:
+        """Converts what the environment raises."""
+        try:
+            yield
         except Exception as error:
             raise EnvironmentFailedError(
-                f"the environment raised in a step: {type(error).__name__}: {error}"
+                f"the environment raised in {where}: {describe_exception(error)}"
             ) from error
-        self._info = info
-        return (
-            np.array(observation),
-            np.asarray(reward, np.float64),
-            np.asarray(terminated),
-            np.asarray(truncated),
-            info,
-        )
 
 
 def _flags(info: Info, key: str, length: int) -> npt.NDArray[np.bool_]:

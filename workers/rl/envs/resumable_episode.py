@@ -6,8 +6,9 @@ the same seed and comparing the hash of the observation.
 """
 
 import hashlib
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple, NoReturn, Protocol, runtime_checkable
 
 import gymnasium as gym
 import numpy as np
@@ -15,8 +16,23 @@ import numpy as np
 from workers.core.errors import EnvironmentFailedError
 from workers.core.rng import generator_state, load_generator_state
 from workers.core.types import Array, StateTree
+from workers.rl.envs.env_checks import (
+    CHECKED_EPISODES,
+    CHECKED_STEPS,
+    UnexpectedValueError,
+    check_observation,
+    check_reset,
+    check_reset_arity,
+    check_step,
+    describe_exception,
+    describe_place,
+    raise_fault,
+    read_flag,
+    read_reward,
+    read_success,
+)
 from workers.rl.envs.env_types import Env, Info, ResetOptions
-from workers.rl.envs.space_arrays import Flattener
+from workers.rl.envs.space_arrays import Flattener, observation_reader
 
 MAX_RECORDED_ACTIONS: Final = 1_000_000
 """Longest episode, in actions, that is recorded: replaying a longer one takes as long as training
@@ -56,6 +72,9 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
 
     Observations of `Dict` and `Tuple` spaces are flattened, see `workers.rl.envs.space_arrays`.
 
+    What the environment returns is checked in its first steps and episodes, see
+    `workers.rl.envs.env_checks`; indices of discrete observations are always checked.
+
     After the end of an episode, `step` does not step the environment and returns the last
     observation, reward 0 and the same flags, until the next reset.
 
@@ -78,15 +97,18 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
         )
         self.declared_space: gym.Space[object] = env.observation_space
         """The environment's observation space before flattening."""
-        self._flatten: Flattener | None = None
-        if isinstance(env.observation_space, gym.spaces.Dict | gym.spaces.Tuple):
-            self._flatten = Flattener(env.observation_space)
-            self.observation_space = self._flatten.space()
+        self._read = observation_reader(env.observation_space)
+        if isinstance(self._read, Flattener):
+            self.observation_space = self._read.space()
         self._state_holder = _find_state_protocol(env)
         self._is_recording = self._state_holder is None
         self._seed: int | None = None
         self._actions: list[Any] = []
         self._length = 0
+        self._episode = 0
+        """Number of resets."""
+        self._unchecked_steps = CHECKED_STEPS
+        self._unchecked_episodes = CHECKED_EPISODES
         shape = self.observation_space.shape
         blank = None if shape is None else np.zeros(shape, self.observation_space.dtype)
         self._last: tuple[Any, bool, bool] = (blank, True, False)
@@ -102,14 +124,23 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
         self._seed = seed
         self._actions = []
         self._length = 0
+        self._episode += 1
         try:
-            observation, info = self.env.reset(seed=seed, options=options)
+            result: Any = self.env.reset(seed=seed, options=options)
         except Exception as error:
             raise EnvironmentFailedError(
-                f"the environment raised in reset: {type(error).__name__}: {error}"
+                f"the environment raised in reset: {describe_exception(error)}"
             ) from error
-        if self._flatten is not None:
-            observation = self._flatten(observation)
+        try:
+            check_reset_arity(result)
+            if self._unchecked_episodes:
+                self._unchecked_episodes -= 1
+                check_reset(result, self.declared_space)
+            observation, info = result
+            if self._read is not None:
+                observation = self._read(observation)
+        except Exception as error:  # noqa: BLE001 - a third-party value may raise anything
+            self._raise_fault(error, check_reset, result)
         self._last = (observation, False, False)
         return observation, info
 
@@ -121,34 +152,44 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
         taken: Any = int(action) if self._is_discrete else np.array(action, self._action_type)
         try:
             # The environment may change its action in place.
-            observation, reward, terminated, truncated, info = self.env.step(
-                taken if self._is_discrete else taken.copy()
-            )
+            result: Any = self.env.step(taken if self._is_discrete else taken.copy())
         except Exception as error:
             raise EnvironmentFailedError(
-                f"the environment raised in step {self._length + 1}: {type(error).__name__}: "
-                f"{error}"
+                f"the environment raised in step {self._length + 1}: {describe_exception(error)}"
             ) from error
         self._length += 1
         if self._is_recording and self._length <= MAX_RECORDED_ACTIONS:
             self._actions.append(taken)
-        if self._flatten is not None:
-            observation = self._flatten(observation)
-        if (
-            terminated
-            or truncated
-            or self._length >= self._limit
-            or (info and info.get("needs_reset", False))
-        ):
-            over = bool(terminated)
-            cut = (
-                bool(truncated)
+        try:
+            observation, reward, terminated, truncated, info = result
+            if self._unchecked_steps:
+                self._unchecked_steps -= 1
+                check_step(result, self.declared_space)
+            if self._read is not None:
+                observation = self._read(observation)
+            try:
+                reward = float(reward)
+            except TypeError:
+                reward = read_reward(reward)
+            if (
+                terminated
+                or truncated
                 or self._length >= self._limit
-                or bool(info.get("needs_reset", False))
-            )
-            self.success = _success_of(info)
+                or (info and info.get("needs_reset", False))
+            ):
+                over, cut = self._end_episode(result)
+        except Exception as error:  # noqa: BLE001 - a third-party value may raise anything
+            self._raise_fault(error, check_step, result)
         self._last = (observation, over, cut)
-        return observation, float(reward), over, cut, info
+        return observation, reward, over, cut, info
+
+    def refuse_observation(self, error: Exception) -> NoReturn:
+        """Raises an error that names what is wrong with the newest observation.
+
+        Args:
+            error: The exception that the observation caused, for example when it was stored.
+        """
+        self._raise_fault(error, check_observation, self._last[0])
 
     @property
     def lives(self) -> int:
@@ -169,9 +210,11 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
         }
         if self._state_holder is not None:
             generator = generator_state(self.env.unwrapped.np_random)
+            with _convert_errors("snapshot_state"):
+                state = self._state_holder.snapshot_state()
             return {
                 **saved,
-                "state": self._state_holder.snapshot_state(),
+                "state": state,
                 "observation": np.array(observation),
                 "generator": generator,
             }
@@ -199,7 +242,8 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
         if holder is None:
             return self._abandon()
         self.reset(seed=saved["seed"])
-        holder.restore_state(saved["state"])
+        with _convert_errors("restore_state"):
+            holder.restore_state(saved["state"])
         load_generator_state(self.env.unwrapped.np_random, saved["generator"])
         self._length = saved["length"]
         self._last = (saved["observation"], False, False)
@@ -215,14 +259,34 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
             return self._abandon()
         return RestoredEpisode(np.array(observation), is_reproduced=True)
 
+    def _end_episode(self, result: Any) -> tuple[bool, bool]:
+        """Returns terminated and truncated of an episode's last step, and sets `success`."""
+        observation, _, terminated, truncated, info = result
+        if self._unchecked_episodes:
+            check_observation(observation, self.declared_space)
+        over = read_flag(terminated, "terminated")
+        cut = (
+            read_flag(truncated, "truncated")
+            or self._length >= self._limit
+            or read_flag(info.get("needs_reset", False), "info['needs_reset']")
+        )
+        self.success = read_success(info)
+        return over, cut
+
+    def _raise_fault(
+        self, error: Exception, check: Callable[[Any, gym.Space[Any]], None], returned: object
+    ) -> NoReturn:
+        """Raises an error that names what `check` refuses of what was returned, if anything."""
+        if not isinstance(error, UnexpectedValueError):
+            try:
+                check(returned, self.declared_space)
+            except UnexpectedValueError as found:
+                error = found
+        raise_fault(error, describe_place(self._length, self._episode, self._index))
+
     def _abandon(self) -> RestoredEpisode:
         self._last = (self._last[0], True, False)
         return RestoredEpisode(None, is_reproduced=False)
-
-
-def _success_of(info: Mapping[str, object]) -> bool | None:
-    stated = info.get("is_success", info.get("success"))
-    return None if stated is None else bool(stated)
 
 
 def observation_hash(observation: object) -> str:
@@ -230,6 +294,17 @@ def observation_hash(observation: object) -> str:
     array = np.ascontiguousarray(observation)
     head = f"{array.dtype.str}{array.shape}".encode()
     return hashlib.sha256(head + array.tobytes()).hexdigest()
+
+
+@contextmanager
+def _convert_errors(method: str) -> Iterator[None]:
+    """Converts exceptions of a method of the environment."""
+    try:
+        yield
+    except Exception as error:
+        raise EnvironmentFailedError(
+            f"the environment raised in {method}: {describe_exception(error)}"
+        ) from error
 
 
 def _find_state_protocol(env: Env) -> StatefulEnv | None:

@@ -6,7 +6,9 @@ of `gymnasium.spaces.utils.flatten`: boxes and binaries row by row, discrete val
 """
 
 import math
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,8 +26,8 @@ class _Part(NamedTuple):
     space: Space[object]
     begin: int
     end: int
-    ones: npt.NDArray[np.int64] | None
-    """For n discrete values, int64 [n]: index in the vector of the one-hot entry for the value 0.
+    indices: Callable[[Any], Any] | None
+    """Returns the indices in the vector of the one-hot entries of a discrete leaf's value.
 
     `None` for boxes and binaries.
     """
@@ -51,16 +53,20 @@ class Flattener:
         """Length of the vector."""
 
     def __call__(self, element: Any) -> npt.NDArray[np.float32]:
-        """Returns the element as a vector, float32 [size]."""
+        """Returns the element as a vector, float32 [size].
+
+        Raises:
+            IndexError: If a discrete value is out of the range of its space.
+        """
         flat = np.zeros(self.size, np.float32)
-        for path, _, begin, end, ones in self._parts:
+        for path, _, begin, end, indices in self._parts:
             value = element
             for key in path:
                 value = value[key]
-            if ones is None:
+            if indices is None:
                 flat[begin:end] = np.asarray(value).reshape(-1)
             else:
-                flat[ones + np.asarray(value).reshape(-1)] = 1.0
+                flat[indices(value)] = 1.0
         return flat
 
     def span(self, key: str | int) -> slice:
@@ -75,6 +81,89 @@ class Flattener:
             if isinstance(space, spaces.Box):
                 low[begin:end], high[begin:end] = space.low.reshape(-1), space.high.reshape(-1)
         return spaces.Box(low, high, dtype=np.float32)
+
+
+def observation_reader(space: Space[object]) -> Callable[[Any], Any] | None:
+    """Returns the function that converts each observation of `space`; `None` if none is needed.
+
+    It flattens elements of `Dict` and `Tuple` spaces, and returns indices of `Discrete` and
+    `MultiDiscrete` spaces as they are. It raises IndexError if an index is out of range.
+
+    Raises:
+        TypeError: Like `Flattener`.
+    """
+    match space:
+        case spaces.Dict() | spaces.Tuple():
+            return Flattener(space)
+        case spaces.Discrete():
+            return partial(check_index, int(space.start), int(space.n))
+        case spaces.MultiDiscrete():
+            return index_check(space)
+    return None
+
+
+def index_check(space: Space[object]) -> Callable[[Any], Any] | None:
+    """Returns a function that returns elements [..., *shape] and raises as `index_offsets` does.
+
+    Returns `None` unless the space is `Discrete` or `MultiDiscrete`.
+    """
+    match space:
+        case spaces.Discrete():
+            starts, sizes = np.array(space.start, np.int64), np.array(space.n, np.uint64)
+        case spaces.MultiDiscrete():
+            starts, sizes = space.start.astype(np.int64), space.nvec.astype(np.uint64)
+        case _:
+            return None
+
+    def check(elements: Any) -> Any:
+        index_offsets(starts, sizes, elements)
+        return elements
+
+    return check
+
+
+def check_index(start: int, size: int, value: Any) -> int:
+    """Returns an index as an integer.
+
+    Raises:
+        IndexError: If it is not in the range of `start` to `start + size - 1`.
+        TypeError: If it is not an integer.
+    """
+    try:
+        index = operator.index(value)
+    except TypeError:
+        if not isinstance(value, np.bool_):
+            raise
+        index = int(value)
+    if 0 <= index - start < size:
+        return index
+    raise IndexError(f"{value} is not in the range of {start} to {start + size - 1}")
+
+
+def index_offsets(
+    starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.uint64], values: Any
+) -> npt.NDArray[np.int64]:
+    """Returns the differences of indices from the first ones of their ranges, [..., *shape].
+
+    Args:
+        starts: First index of each range, [*shape].
+        sizes: Length of each range, [*shape].
+        values: Indices, [..., *shape].
+
+    Raises:
+        IndexError: If an index is not in its range, or the shape is another one.
+        TypeError: If they are not integers.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind not in "biu":
+        raise TypeError(f"values of dtype {array.dtype} are no indices")
+    if array.shape[array.ndim - starts.ndim :] != starts.shape:
+        raise IndexError(f"the shape of the indices is {array.shape}, not {starts.shape}")
+    offsets: npt.NDArray[np.int64] = array.astype(np.int64, copy=False) - starts
+    # Read as an unsigned number, a negative offset is larger than any size.
+    if np.count_nonzero(offsets.view(np.uint64) >= sizes):
+        raise IndexError(f"offsets {offsets} are not below {sizes}")
+    return offsets
 
 
 def array_layout(space: Space[object]) -> Layout:
@@ -163,8 +252,8 @@ def _leaves(
 
 def _leaf_span(
     leaf: Space[object], begin: int, path: tuple[str | int, ...]
-) -> tuple[int, npt.NDArray[np.int64] | None]:
-    """Returns the length of a leaf in the vector, and its `_Part.ones` if it begins at `begin`.
+) -> tuple[int, Callable[[Any], Any] | None]:
+    """Returns the length of a leaf in the vector, and its `_Part.indices` if it begins at `begin`.
 
     Raises:
         TypeError: If the leaf is not a `Box`, `MultiBinary`, `Discrete` or `MultiDiscrete`.
@@ -173,12 +262,28 @@ def _leaf_span(
         case spaces.Box() | spaces.MultiBinary():
             return math.prod(leaf.shape), None
         case spaces.Discrete():
-            return int(leaf.n), np.array([begin - int(leaf.start)], np.int64)
+            return int(leaf.n), partial(_one_hot_index, begin, int(leaf.start), int(leaf.n))
         case spaces.MultiDiscrete():
-            sizes, starts = leaf.nvec.reshape(-1), np.asarray(leaf.start).reshape(-1)
-            return int(sizes.sum()), (begin + np.cumsum(sizes) - sizes - starts).astype(np.int64)
+            sizes, starts = leaf.nvec.reshape(-1).astype(np.int64), leaf.start.reshape(-1)
+            begins = begin + np.cumsum(sizes) - sizes
+            return int(sizes.sum()), partial(
+                _one_hot_indices, begins, starts.astype(np.int64), sizes.astype(np.uint64)
+            )
     where = ".".join(map(str, path))
     raise TypeError(
         f"{type(leaf).__name__} spaces, here {where}, cannot be part of one vector: leave it out "
         "with a wrapper"
     )
+
+
+def _one_hot_index(begin: int, start: int, size: int, value: Any) -> int:
+    return begin - start + check_index(start, size, value)
+
+
+def _one_hot_indices(
+    begins: npt.NDArray[np.int64],
+    starts: npt.NDArray[np.int64],
+    sizes: npt.NDArray[np.uint64],
+    value: Any,
+) -> npt.NDArray[np.int64]:
+    return begins + index_offsets(starts, sizes, np.asarray(value).reshape(-1))

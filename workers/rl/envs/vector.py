@@ -129,7 +129,7 @@ class SerialVector(VecEnv):
     def begin(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int]) -> Array:
         """Begins episodes where `mask` [B] is true; returns the observations [B, ...]."""
         for index in np.flatnonzero(mask).tolist():
-            self._observation[index], _ = self.envs[index].reset(seed=seeds[index])
+            self._reset_one(index, seeds[index])
         return self._observation
 
     def advance(self, actions: Array) -> StepArrays:
@@ -141,10 +141,14 @@ class SerialVector(VecEnv):
             self._truncated,
         )
         chosen: Any = actions.tolist() if self._has_plain_actions else actions
-        for index, env in enumerate(self.envs):
-            observation[index], reward[index], terminated[index], truncated[index], _ = env.step(
-                chosen[index]
-            )
+        index = 0
+        try:
+            for index, env in enumerate(self.envs):
+                observation[index], reward[index], terminated[index], truncated[index], _ = (
+                    env.step(chosen[index])
+                )
+        except (TypeError, ValueError, OverflowError) as error:
+            self.envs[index].refuse_observation(error)
         return observation, reward, terminated, truncated
 
     def reset(
@@ -159,7 +163,7 @@ class SerialVector(VecEnv):
             else seed or [None] * self.num_envs
         )
         for index in np.flatnonzero(mask).tolist():
-            self._observation[index], _ = self.envs[index].reset(seed=seeds[index], options=options)
+            self._reset_one(index, seeds[index], options)
         return self._observation.copy(), {}
 
     def step(
@@ -192,6 +196,14 @@ class SerialVector(VecEnv):
         del kwargs
         for env in self.envs:
             env.close()
+
+    def _reset_one(self, index: int, seed: int | None, options: ResetOptions | None = None) -> None:
+        env = self.envs[index]
+        observation, _ = env.reset(seed=seed, options=options)
+        try:
+            self._observation[index] = observation
+        except (TypeError, ValueError, OverflowError) as error:
+            env.refuse_observation(error)
 
 
 class ProcessVector:

@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
 
-from tests.support.misbehaving_envs import ActionChangingEnv, NestedSpacesEnv, TextEnv, UnseededEnv
+from tests.support.misbehaving_envs import (
+    ActionChangingEnv,
+    NestedSpacesEnv,
+    ReturningEnv,
+    TextEnv,
+    UnseededEnv,
+)
 from tests.support.pfrl_agents import ScriptedAgent
 from tests.support.recording_env import (
     EpisodeLengthsEnv,
@@ -24,6 +30,7 @@ from workers.rl.envs.caller_envs import (
     copy_of,
     statistics_of,
 )
+from workers.rl.envs.env_checks import CHECKED_STEPS
 from workers.rl.envs.gym_vector import GymVector
 from workers.rl.envs.resumable_episode import EpisodeEnv
 
@@ -199,6 +206,92 @@ def test_ragged_infos_are_ignored() -> None:
     vector.begin(ALL, [1, 2])
     for _ in range(3):
         vector.advance(np.zeros(2, np.int64))
+
+
+class ReturningVector(VectorWrapper[Any, Any, Any, Any, Any]):
+    """A vector environment of two slots whose steps return what it was made with."""
+
+    def __init__(self, space: gym.Space[Any], *result: Any, good_steps: int = 0) -> None:
+        super().__init__(
+            SyncVectorEnv(
+                [lambda: ReturningEnv(space, good_steps=10**9)] * 2,
+                autoreset_mode=AutoresetMode.DISABLED,
+            )
+        )
+        self.result = result
+        self.good_steps = good_steps
+
+    def step(self, actions: Any) -> Any:
+        stepped = super().step(actions)
+        self.good_steps -= 1
+        return stepped if self.good_steps >= 0 else self.result
+
+
+BOX, ZEROS, NOT = gym.spaces.Box(-1, 1, (3,)), np.zeros((2, 3), np.float32), np.zeros(2, np.bool_)
+
+
+@pytest.mark.parametrize(
+    ("space", "result", "texts"),
+    [
+        (BOX, (ZEROS, np.zeros(3), NOT, NOT, {}), ["the rewards [0., 0., 0.] (shape (3,)"]),
+        (BOX, (ZEROS, None, NOT, NOT, {}), ["the rewards None", "return 2 numbers"]),
+        (BOX, (ZEROS, NOT, None, NOT, {}), ["terminated None", "return 2 booleans"]),
+        (BOX, (ZEROS, NOT, NOT, np.zeros((2, 2)), {}), ["truncated", "(shape (2, 2)"]),
+        (BOX, (ZEROS, NOT, NOT, NOT, None), ["the info None", "return a dict"]),
+        (BOX, (ZEROS, NOT, NOT, {}), ["4 values", "wrapped by shimmy"]),
+        (BOX, (ZEROS[:1], NOT, NOT, NOT, {}), ["observations", "(shape (1, 3)", "of 2 slots"]),
+        (BOX, (ZEROS[:, :1], NOT, NOT, NOT, {}), ["the observation [0.] (shape (1,)"]),
+        (BOX, (None, NOT, NOT, NOT, {}), ["observations None"]),
+        (gym.spaces.Discrete(4), (np.array([0, 5]), NOT, NOT, NOT, {}), ["5 (shape ()", "0 to 3"]),
+        (gym.spaces.Discrete(4), (np.array([-1, 0]), NOT, NOT, NOT, {}), ["-1 (shape ()"]),
+        (
+            gym.spaces.MultiDiscrete([2, 3]),
+            (np.array([[0, 0], [0, 3]]), NOT, NOT, NOT, {}),
+            ["3 at [1]", "(environment 1)"],
+        ),
+    ],
+)
+@pytest.mark.parametrize("good_steps", [0, CHECKED_STEPS])
+def test_what_is_wrong_with_a_step_of_a_vector_environment_is_named(
+    space: Any, result: Any, texts: list[str], good_steps: int
+) -> None:
+    vector = as_vector(ReturningVector(space, *result, good_steps=good_steps))
+    assert isinstance(vector, GymVector)
+    vector.begin(ALL, [1, 2])
+    actions = np.zeros(2, np.int64)
+    for _ in range(good_steps):
+        vector.advance(actions)
+    with pytest.raises(EnvironmentFailedError) as caught:
+        vector.advance(actions)
+    for text in [f"in step {good_steps + 1} of episode 1 (environment", *texts]:
+        assert text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("space", "observation", "text"),
+    [
+        (BOX, np.full((2, 3), 2.0), "2.0 at [0] is out of bounds"),
+        (gym.spaces.Box(0, 255, (3,), np.uint8), np.full((2, 3), 0.5), "return uint8"),
+    ],
+)
+def test_the_first_observations_of_a_vector_environment_are_compared_with_its_space(
+    space: Any, observation: Any, text: str
+) -> None:
+    vector = as_vector(ReturningVector(space, observation, NOT, NOT, NOT, {}))
+    vector.begin(ALL, [1, 2])
+    with pytest.raises(EnvironmentFailedError) as caught:
+        vector.advance(np.zeros(2, np.int64))
+    assert text in str(caught.value)
+    assert "in step 1 of episode 1 (environment 0)" in str(caught.value)
+
+
+def test_rewards_of_a_vector_environment_may_be_a_column() -> None:
+    rewards, flags = np.array([[1.0], [2.0]]), np.array([[True], [False]])
+    vector = as_vector(ReturningVector(BOX, ZEROS, rewards, flags, flags, {}))
+    vector.begin(ALL, [1, 2])
+    _, reward, terminated, truncated = vector.advance(np.zeros(2, np.int64))
+    assert reward.tolist() == [1.0, 2.0]
+    assert terminated.tolist() == truncated.tolist() == [True, False]
 
 
 def test_a_vector_environment_that_changes_its_actions_resumes_exactly() -> None:
