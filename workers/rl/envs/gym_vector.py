@@ -31,7 +31,7 @@ from workers.rl.envs.resumable_episode import (
     observation_hash,
 )
 from workers.rl.envs.space_arrays import index_check
-from workers.rl.envs.vector import StepArrays
+from workers.rl.envs.vector import StepArrays, end_pending_call
 
 
 class GymVector:
@@ -305,10 +305,13 @@ class GymVector:
 
     @contextmanager
     def _convert_errors(self, where: str) -> Iterator[None]:
-        """Converts what the environment raises."""
+        """Converts what the environment raises, after its pending call was ended."""
         try:
             yield
-        except Exception as error:
+        except BaseException as error:
+            end_pending_call(self._env)
+            if not isinstance(error, Exception):
+                raise
             raise EnvironmentFailedError(
                 f"the environment raised in {where}: {describe_exception(error)}"
             ) from error

@@ -1,20 +1,30 @@
 """Vector environments without autoreset, with resets by mask and episodes that can be saved."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from multiprocessing.connection import wait
+from typing import Any, Final, Protocol
 
 import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode
+from gymnasium.vector.async_vector_env import AsyncState
 from gymnasium.vector.utils import batch_space
 
+from workers.core.errors import EnvironmentFailedError
 from workers.core.types import Array, StateTree
+from workers.rl.envs.env_checks import describe_exception
 from workers.rl.envs.env_types import Info, ResetOptions, VecEnv
 from workers.rl.envs.resumable_episode import EpisodeEnv, RestoredEpisode
 from workers.rl.envs.space_arrays import array_layout as array_layout
 
 StepArrays = tuple[Array, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]
+
+_PATIENCE_SECONDS: Final = 5.0
+"""How long the end of a process that has closed its pipe is waited for."""
 
 
 class EpisodeVector(Protocol):
@@ -209,51 +219,150 @@ class SerialVector(VecEnv):
 class ProcessVector:
     """Runs each copy in its own process (Gymnasium's `AsyncVectorEnv`); an `EpisodeVector`.
 
-    This is faster than `SerialVector` if a step takes longer than about a millisecond.
+    This is faster than `SerialVector` if a step takes longer than about a millisecond. After an
+    exception all processes have ended.
 
     Args:
         makers: One picklable factory per copy, called in the subprocess.
+
+    Raises:
+        EnvironmentFailedError: If a subprocess ends while it makes its copy.
     """
 
     def __init__(self, makers: Sequence[Callable[[], EpisodeEnv]]) -> None:
-        self._env: Any = AsyncVectorEnv(
-            list(makers), copy=False, autoreset_mode=AutoresetMode.DISABLED, context="spawn"
-        )
+        self.num_envs = len(makers)
         self._observation: Array = np.zeros(0)
-        self.num_envs = self._env.num_envs
+        try:
+            self._env: Any = AsyncVectorEnv(
+                [partial(_SubprocessEnv, make) for make in makers],
+                copy=False,
+                autoreset_mode=AutoresetMode.DISABLED,
+                context="spawn",
+            )
+        except (EOFError, OSError) as error:
+            raise EnvironmentFailedError(
+                "a process of the environment ended before it had made its copy: the log shows "
+                f"what it wrote ({type(error).__name__})"
+            ) from None
         self.single_observation_space: gym.Space[object] = self._env.get_attr("declared_space")[0]
         self.single_action_space: gym.Space[object] = self._env.single_action_space
 
     def begin(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int]) -> Array:
         """Begins episodes where `mask` [B] is true; returns the observations [B, ...]."""
         if mask.any():
-            observation, _ = self._env.reset(
-                seed=[int(seed) for seed in seeds], options={"reset_mask": mask.copy()}
-            )
+            with self._end_on_error("reset"):
+                observation, _ = self._env.reset(
+                    seed=[int(seed) for seed in seeds], options={"reset_mask": mask.copy()}
+                )
             self._observation = np.asarray(observation)
         return self._observation
 
     def advance(self, actions: Array) -> StepArrays:
         """Steps all slots with `actions` [B, ...]; see `EpisodeVector.advance`."""
-        self._observation, reward, terminated, truncated, _ = self._env.step(actions)
+        with self._end_on_error("a step"):
+            self._observation, reward, terminated, truncated, _ = self._env.step(actions)
         return self._observation, reward, terminated, truncated
 
     def successes(self) -> list[bool | None]:
         """Returns for each slot whether its last finished episode succeeded."""
-        return list(self._env.get_attr("success"))
+        return self._call("success")
 
     def lives(self) -> npt.NDArray[np.int64]:
         """Returns the lives left in each Atari game, int64 [B]."""
-        return np.array(self._env.get_attr("lives"), np.int64)
+        return np.array(self._call("lives"), np.int64)
 
     def save_episodes(self) -> list[StateTree]:
-        """Returns the episode in progress of each slot."""
-        return list(self._env.call("save_episode"))
+        """Returns the episode in progress of each slot; none is in progress after an exception."""
+        return [{"over": True}] * self.num_envs if self._env.closed else self._call("save_episode")
 
     def restore_episodes(self, episodes: list[StateTree]) -> list[RestoredEpisode]:
         """Restores the episodes in progress from `episodes`, one per slot."""
-        return list(self._env.call("restore_episode", episodes))
+        return self._call("restore_episode", episodes)
 
     def close(self) -> None:
         """Ends the subprocesses."""
-        self._env.close()
+        with self._end_on_error("close"):
+            self._env.close()
+
+    def _call(self, name: str, *arguments: object) -> list[Any]:
+        """Returns the attribute, or the result of the method, of each copy."""
+        with self._end_on_error(name):
+            return list(self._env.call(name, *arguments))
+
+    @contextmanager
+    def _end_on_error(self, where: str) -> Iterator[None]:
+        """Ends the subprocesses after an exception, whatever they are doing."""
+        try:
+            yield
+        except BaseException as error:
+            ended = self._describe_ended() if isinstance(error, EOFError | OSError) else None
+            end_pending_call(self._env)
+            self._env.close(terminate=True)
+            if ended is not None:
+                raise EnvironmentFailedError(ended) from None
+            if isinstance(error, EnvironmentFailedError) or not isinstance(error, Exception):
+                raise
+            raise EnvironmentFailedError(
+                f"the environment raised in {where}: {describe_exception(error)}"
+            ) from error
+
+    def _describe_ended(self) -> str | None:
+        """Returns how a subprocess that has ended did so; `None` if none has."""
+        ended = wait([process.sentinel for process in self._env.processes], _PATIENCE_SECONDS)
+        for index, process in enumerate(self._env.processes):
+            if process.sentinel not in ended:
+                continue
+            # Its exit status is known a little later than that it has ended.
+            process.join(_PATIENCE_SECONDS)
+            status = process.exitcode or 0
+            how = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
+            return f"the process of environment {index} ended {how}: the log shows what it wrote"
+        return None
+
+
+class _SubprocessEnv(gym.Wrapper[Any, Any, Any, Any]):
+    """One copy of a `ProcessVector`, in its subprocess; returns no infos, which nobody reads.
+
+    Gymnasium would join the infos of all copies to arrays, and fail where their shapes differ.
+
+    Args:
+        make: Makes the copy.
+    """
+
+    def __init__(self, make: Callable[[], EpisodeEnv]) -> None:
+        self._copy = make()
+        super().__init__(self._copy)
+
+    def reset(
+        self, *, seed: int | None = None, options: ResetOptions | None = None
+    ) -> tuple[Array, Info]:
+        observation, _ = self._copy.reset(seed=seed, options=options)
+        return self._checked(observation), {}
+
+    def step(self, action: Any) -> tuple[Array, float, bool, bool, Info]:
+        observation, reward, terminated, truncated, _ = self._copy.step(action)
+        return self._checked(observation), reward, terminated, truncated, {}
+
+    def _checked(self, observation: Any) -> Array:
+        """Returns an observation as an array that fits the shared memory."""
+        space = self.observation_space
+        try:
+            return np.asarray(observation, space.dtype).reshape(space.shape or ())
+        except (TypeError, ValueError, OverflowError) as error:
+            self._copy.refuse_observation(error)
+
+
+def end_pending_call(env: Any) -> None:
+    """Ends the subprocesses of an `AsyncVectorEnv` whose step or reset was interrupted.
+
+    Their pipes hold results that nobody reads, so that `close` would wait for ever. Other vector
+    environments, and those without a pending call, are left as they are.
+
+    Args:
+        env: A vector environment, which wrappers may surround.
+    """
+    inner = env.unwrapped
+    if isinstance(inner, AsyncVectorEnv) and inner._state is not AsyncState.DEFAULT:  # noqa: SLF001
+        # Gymnasium has no public way to give up a call: `close` reads its results first.
+        inner._state = AsyncState.DEFAULT  # noqa: SLF001
+        env.close(terminate=True)

@@ -5,11 +5,12 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorWrapper
 
 from tests.support.misbehaving_envs import (
     ActionChangingEnv,
     NestedSpacesEnv,
+    RaggedInfoEnv,
     ReturningEnv,
     TextEnv,
     UnseededEnv,
@@ -317,3 +318,13 @@ def test_a_vector_environment_that_changes_its_actions_resumes_exactly() -> None
     restored = second.restore_episodes(first.save_episodes())
     assert [one.is_reproduced for one in restored] == [True, True]
     assert np.array_equal(np.stack([one.observation for one in restored]), observation)
+
+
+def test_an_async_vector_with_ragged_infos_ends_with_a_message_and_can_be_closed() -> None:
+    env = AsyncVectorEnv([RaggedInfoEnv] * 2, autoreset_mode=AutoresetMode.DISABLED)
+    vector = as_vector(env)
+    vector.begin(ALL, [1, 7])
+    with pytest.raises(EnvironmentFailedError, match="arrays of one name in the infos must have"):
+        vector.advance(np.zeros(2, np.int64))
+    assert not any(process.is_alive() for process in env.processes)
+    env.close()
