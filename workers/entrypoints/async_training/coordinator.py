@@ -223,14 +223,17 @@ class _Watch:
 
     def on_tick(self) -> None:
         """Ends the training if an event is set or a signal was received."""
-        end = self._end
+        end, group = self._end, self._group
         if not end.is_over and self._stop_event is not None and self._stop_event.is_set():
             end.claim(StopCause.REQUESTED)
-        if not end.is_aborted and (
-            self.signals.received is not None
-            or (self._exception_event is not None and self._exception_event.is_set())
-        ):
-            self._abort(self._group.alive)
+        if self.signals.received is not None and not end.is_aborted:
+            self._abort(group.alive)
+        if self._exception_event is not None and self._exception_event.is_set():
+            # Processes that have not begun save their state before their first env_step.
+            if alive := group.alive:
+                end.abort(min(alive))
+            if group.has_begun:
+                group.expect_end(_GRACE_SECONDS)
 
     def _abort(self, alive: Sequence[int]) -> None:
         if self._group.has_begun:

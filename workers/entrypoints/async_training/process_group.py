@@ -106,6 +106,8 @@ class ProcessGroup:
         self._children: list[_Child] = []
         self._waiting: set[int] = set()
         self._deadline: float | None = None
+        self.has_begun = False
+        """Whether all processes were ready and were sent the start message."""
 
     def start(self, orders: Sequence[object]) -> None:
         """Starts one process per element of `orders`, with `OMP_NUM_THREADS` set to 1.
@@ -138,13 +140,11 @@ class ProcessGroup:
             if not (child.has_ended or child.has_failed or child.is_done)
         ]
 
-    @property
-    def has_begun(self) -> bool:
-        """Whether all processes were ready and were sent the start message."""
-        return not self._waiting
-
     def receive_messages(self, listener: GroupListener, tick: float) -> None:
         """Receives messages until all processes have ended, and starts the run once all are ready.
+
+        Between the last process's message that it is ready and the start, `listener.on_tick` is
+        called.
 
         Args:
             listener: Called for each event.
@@ -161,6 +161,8 @@ class ProcessGroup:
                 if ready is not child.link or not self._receive_message(child, listener):
                     self._finish(child, listener)
             listener.on_tick()
+            if not self._waiting and not self.has_begun:
+                self._begin()
             if self._deadline is not None and time.monotonic() > self._deadline:
                 self.kill()
 
@@ -197,7 +199,7 @@ class ProcessGroup:
             return False
         match message:
             case ReadyMessage():
-                self._release(child)
+                self._waiting.discard(child.index)
             case DoneMessage():
                 child.is_done = True
             case FailureMessage():
@@ -210,12 +212,12 @@ class ProcessGroup:
         child.has_failed = True
         listener.on_failure(child.index, error, alive=self.alive)
 
-    def _release(self, child: _Child) -> None:
-        self._waiting.discard(child.index)
-        if not self._waiting:
-            for one in self._children:
-                with contextlib.suppress(OSError):
-                    one.link.send(_GO)
+    def _begin(self) -> None:
+        """Sends the start message to all processes."""
+        self.has_begun = True
+        for child in self._children:
+            with contextlib.suppress(OSError):
+                child.link.send(_GO)
 
     def _finish(self, child: _Child, listener: GroupListener) -> None:
         """Receives the remaining messages of an ended process and reports a failure."""

@@ -99,7 +99,8 @@ def train_agent_async(  # noqa: PLR0917 - names and order are those of PFRL
         stop_event: An event of multiprocessing or threading. Once it is set, training ends and is
             saved as usual. This function sets it when training ends.
         exception_event: Once it is set, training ends and is saved as `<t>_except`, and the agent
-            is returned; no exception is raised for it.
+            is returned; no exception is raised for it. If it is set before the processes have
+            begun, they make no env_step.
         use_shared_memory: Whether the processes share the attributes that the agent's
             `shared_attributes` names (without this attribute: its torch modules, optimisers and
             tensors). If false, each process trains its own agent, and the agent of the process that

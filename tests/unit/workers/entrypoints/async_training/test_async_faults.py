@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +99,11 @@ def read_outcome(folder: Path) -> dict[str, Any]:
     return dict(json.loads((folder / "out" / "outcome.json").read_text()))
 
 
+def set_and_make_env(event: Any, process_idx: int, test: bool) -> Any:
+    event.set()
+    return make_env(process_idx, test)
+
+
 @pytest.mark.parametrize("index", [0, 1, 2])
 @pytest.mark.slow
 def test_a_killed_process_ends_the_run_and_another_one_saves_a_snapshot(
@@ -173,6 +178,75 @@ def test_an_exception_of_an_evaluation_hook_keeps_its_type(tmp_path: Path) -> No
         )
     assert caught.value.step == 20
     assert 20 in {row["step"] for row in read_history(tmp_path / "out")}
+
+
+@pytest.mark.parametrize(
+    ("processes", "options"),
+    [
+        (1, {}),
+        (3, {"eval_interval": 5, "eval_n_episodes": 1}),
+        (2, {"step_offset": 30, "use_shared_memory": False}),
+        (2, {"start_method": "fork", "steps": 0}),
+    ],
+)
+@pytest.mark.parametrize("kind", [threading.Event, multiprocessing.Event])
+def test_an_exception_event_before_the_processes_have_begun_saves_the_agent_without_a_step(
+    tmp_path: Path, kind: Callable[[], Any], processes: int, options: dict[str, Any]
+) -> None:
+    event = kind()
+    event.set()
+    agent = train(tmp_path, processes, exception_event=event, **options)
+    assert isinstance(agent, TallyAgent)
+    assert list_steps(tmp_path) == []
+    outcome = read_outcome(tmp_path)
+    start = options.get("step_offset", 0)
+    assert (outcome["reason"], outcome["snapshot"]) == ("exception", f"{start}_except")
+    assert read_manifest(tmp_path / "out" / f"{start}_except").env_step == start
+
+
+def test_an_exception_event_while_a_process_starts_saves_the_agent_without_a_step(
+    tmp_path: Path,
+) -> None:
+    event = multiprocessing.get_context("spawn").Event()
+    train(tmp_path, 2, make_env=functools.partial(set_and_make_env, event), exception_event=event)
+    assert list_steps(tmp_path) == []
+    assert read_outcome(tmp_path)["snapshot"] == "0_except"
+
+
+def test_a_run_that_an_exception_event_ended_at_once_is_resumed(tmp_path: Path) -> None:
+    train(tmp_path, 1, steps=20)
+    event = threading.Event()
+    event.set()
+    for _ in range(2):
+        train(tmp_path, 1, steps=40, resume="latest", exception_event=event)
+        assert read_outcome(tmp_path)["snapshot"] == "20_except"
+    assert len(list_steps(tmp_path)) == 20
+    train(tmp_path, 1, steps=40, resume="latest")
+    assert list_steps(tmp_path) == list(range(1, 41))
+
+
+def test_an_error_of_a_process_that_cannot_begin_is_raised_also_after_an_exception_event(
+    tmp_path: Path,
+) -> None:
+    event = threading.Event()
+    event.set()
+    with pytest.raises(FileNotFoundError, match="no map of the maze"):
+        train(
+            tmp_path,
+            make_env=functools.partial(make_env_or_raise, failing=1),
+            exception_event=event,
+        )
+
+
+def test_a_stop_event_before_the_processes_have_begun_saves_the_agent_as_usual(
+    tmp_path: Path,
+) -> None:
+    event = threading.Event()
+    event.set()
+    train(tmp_path, 2, stop_event=event)
+    outcome = read_outcome(tmp_path)
+    assert outcome["reason"] == "requested"
+    assert outcome["snapshot"].endswith("_finish")
 
 
 def test_the_final_snapshot_is_named_by_the_requested_steps(tmp_path: Path) -> None:
