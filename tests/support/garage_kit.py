@@ -50,6 +50,25 @@ class CountingEnv(gym.Env[Any, Any]):
         return np.array([self.at, self.length], np.float32)
 
 
+class GarageSpec:
+    """Has the attributes of `garage.EnvSpec`."""
+
+    def __init__(
+        self, observation_space: Any, action_space: Any, max_episode_length: int | None = None
+    ) -> None:
+        self.observation_space, self.action_space = observation_space, action_space
+        self.max_episode_length = max_episode_length
+
+
+@rebuildable
+class GarageEnv(CountingEnv):
+    """A `CountingEnv` whose `spec` is garage's."""
+
+    def __init__(self, length: int = 5, max_episode_length: int | None = None) -> None:
+        super().__init__(length)
+        self.spec: Any = GarageSpec(self.observation_space, self.action_space, max_episode_length)
+
+
 @rebuildable
 class ConstantPolicy:
     """A policy with one parameter, which is its action."""

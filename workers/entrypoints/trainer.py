@@ -72,7 +72,8 @@ class TorchTrainer(Trainer):
         """Initialises lazy parameters of the algorithm; changes no other parameter.
 
         Raises:
-            NotSetupError: If `setup` has not been called.
+            NotSetupError: If neither `setup` nor `restore` has been called: unlike the variables of
+                a TensorFlow session, parameters are known only with their algorithm.
             ValueError: If a module can be called neither with an observation nor with an
                 observation and an action.
         """

@@ -7,6 +7,7 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.wrappers import TimeLimit
 
+from workers.rl.envs.env_recipe import registered_spec
 from workers.rl.envs.env_types import Env
 from workers.rl.envs.resumable_episode import EpisodeEnv
 from workers.rl.envs.space_arrays import check_is_array
@@ -53,8 +54,9 @@ def copy_of(env: Env) -> Env:
     try:
         return deepcopy(env)
     except Exception as error:
-        if env.spec is not None:
-            return gym.make(env.spec)
+        spec = registered_spec(env)
+        if spec is not None:
+            return gym.make(spec)
         message = (
             f"env cannot be copied for evaluation ({type(error).__name__}: {error}): "
             "pass a function that makes it"

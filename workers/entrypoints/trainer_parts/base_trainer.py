@@ -160,7 +160,12 @@ class Trainer:
         agent_update: object = None,
         env_update: object = None,
     ) -> list[dict[str, Any]]:
-        """Collects one batch and returns one dict per episode; see `obtain_episodes`."""
+        """Collects one batch and returns one dict per episode; see `obtain_episodes`.
+
+        Raises:
+            NotSetupError: If `setup` has not been called.
+            ValueError: As `obtain_episodes`.
+        """
         return self.obtain_episodes(itr, batch_size, agent_update, env_update).to_list()
 
     def advance(self, env_steps: int | None = None) -> None:
@@ -169,9 +174,13 @@ class Trainer:
         Args:
             env_steps: Number of env_steps; `None` uses the `batch_size` of `train`. With B
                 environments, up to B - 1 more may be made.
+
+        Raises:
+            NotSetupError: If `setup` has not been called.
+            ValueError: If there is no number of env_steps.
         """
-        session, size = self._session, self._batch_size(env_steps)
-        engine = session.engine("advance")
+        session = self._session
+        engine, size = session.engine("advance"), self._batch_size(env_steps)
         session.bounds.env_steps = session.clock.env_steps + size
         try:
             engine.advance(size)
@@ -183,6 +192,9 @@ class Trainer:
         """Makes at most `updates` updates of the algorithm's built-in `agent`.
 
         `None` makes as many as the agent's schedule defines.
+
+        Raises:
+            NotSetupError: If `setup` has not been called.
         """
         return self._session.engine("learn").learn(updates)
 

@@ -40,13 +40,23 @@ class EnvSpec:
         """Returns the spec of an environment.
 
         Args:
-            env: Environment whose spaces and registered time limit are used.
+            env: Environment whose spaces and own time limit are used. The limit is that of its
+                `spec`, which is Gymnasium's (`max_episode_steps`) or garage's
+                (`max_episode_length`); a wrapper without a spec has that of the inner environment.
             max_episode_length: Another limit in env_steps, of which the smaller one is used; `None`
                 for no other limit.
         """
-        own = None if env.spec is None else env.spec.max_episode_steps
-        limits = [limit for limit in (own, max_episode_length) if limit is not None]
+        limits = [limit for limit in (_own_limit(env), max_episode_length) if limit is not None]
         return cls(env.observation_space, env.action_space, min(limits, default=None))
+
+
+def _own_limit(env: object) -> int | None:
+    """Returns the time limit of an environment's own spec in env_steps; `None` if it has none."""
+    spec = getattr(env, "spec", None) or getattr(getattr(env, "unwrapped", None), "spec", None)
+    for name in ("max_episode_steps", "max_episode_length"):
+        if (limit := getattr(spec, name, None)) is not None:
+            return int(limit)
+    return None
 
 
 class EpisodeBatch:

@@ -311,7 +311,7 @@ class TrainerSession:
         self._has_saved_exception = False
         facts = {
             "algo": f"{type(self.algo).__module__}:{type(self.algo).__qualname__}",
-            "env": str(self.env),
+            "env": _text_of(self.env),
             "seed": self.seed,
             **asdict(args),
             "recipe": self._recipe(),
@@ -353,3 +353,12 @@ def _rebuild(recipe: StateTree, directory: Path) -> tuple[object, object]:
 
 def _as_list(episodes: Any) -> Any:
     return episodes.to_list() if callable(getattr(episodes, "to_list", None)) else episodes
+
+
+def _text_of(env: object) -> str:
+    """Returns the text of an environment for people."""
+    try:
+        return str(env)
+    except AttributeError:
+        # Gymnasium's reads the id of the spec, which a spec of garage lacks.
+        return f"<{type(env).__name__} instance>"

@@ -11,6 +11,7 @@ import json
 from typing import Any, Final
 
 import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec
 
 from workers.core.recipes import Kind, RecipeError, marked_class, register_kind
 from workers.core.types import JsonObject, StateTree
@@ -20,6 +21,15 @@ _OWN_WRAPPERS: Final = "gymnasium.wrappers"
 _BY_MAKE: Final = ("max_episode_steps", "order_enforce", "disable_env_checker")
 
 
+def registered_spec(env: Env) -> EnvSpec | None:
+    """Returns the spec with which `gymnasium.make` made `env`.
+
+    `None` if it was made otherwise, also if its attribute `spec` is of another library.
+    """
+    spec = getattr(env, "spec", None)
+    return spec if isinstance(spec, EnvSpec) else None
+
+
 def env_recipe(env: Env) -> StateTree:
     """Returns the id, arguments and wrappers from which `env_from_recipe` makes `env` again.
 
@@ -27,7 +37,7 @@ def env_recipe(env: Env) -> StateTree:
         RecipeError: If `env` was not made by `gymnasium.make`, or an argument cannot be written as
             JSON.
     """
-    spec = env.spec
+    spec = registered_spec(env)
     if spec is None:
         raise RecipeError(
             f"{type(env.unwrapped).__name__} was not made by gymnasium.make and its class is not "

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.support.garage_kit import ConstantPolicy, CountingAlgo, CountingEnv
+from tests.support.garage_kit import ConstantPolicy, CountingAlgo, CountingEnv, GarageEnv
 from tests.support.torch_garage_kit import Reinforce
 from workers.core.recipes import RecipeError, rebuild, rebuildable, recipes_of
 from workers.rl.envs.env_recipe import copy_env
@@ -159,3 +159,12 @@ def test_a_copy_of_an_environment_that_cannot_be_copied_is_made_anew() -> None:
     odd.window = (one for one in ())  # type: ignore[attr-defined]
     with pytest.raises(RecipeError, match="cannot be copied"):
         copy_env(odd)
+
+
+class UnmarkedGarageEnv(GarageEnv):
+    """Not marked with `rebuildable`, since a subclass does not inherit the mark."""
+
+
+def test_a_spec_of_another_library_is_no_recipe() -> None:
+    with pytest.raises(RecipeError, match="UnmarkedGarageEnv was not made by gymnasium"):
+        recipes_of({"env": UnmarkedGarageEnv()})

@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from tests.support.garage_kit import ConstantPolicy, CountingEnv
+from tests.support.garage_kit import ConstantPolicy, CountingEnv, GarageEnv
 from workers.entrypoints.trainer_parts.episode_batch import EnvSpec, EpisodeBatch
 from workers.entrypoints.trainer_parts.process_sampler import ProcessSampler
 from workers.entrypoints.trainer_parts.samplers import LocalSampler, VecSampler
@@ -154,3 +154,31 @@ def test_samplers_have_the_spec_of_the_environment(kind: Any) -> None:
         assert EnvSpec.from_env(gym.make("CartPole-v1"), 1_000).max_episode_length == 500
     finally:
         sampler.shutdown_worker()
+
+
+class EnvWithoutSpec:
+    """An object with an environment's spaces and no attribute `spec`."""
+
+    observation_space = gym.spaces.Box(-1, 1, (2,), np.float32)
+    action_space = gym.spaces.Discrete(2)
+
+
+@pytest.mark.parametrize(
+    ("env", "own"),
+    [
+        (gym.make("CartPole-v1"), 500),
+        (CountingEnv(), None),
+        (GarageEnv(max_episode_length=7), 7),
+        (GarageEnv(), None),
+        (gym.wrappers.TransformReward(GarageEnv(max_episode_length=7), float), 7),
+        (EnvWithoutSpec(), None),
+    ],
+    ids=["gymnasium", "no spec", "garage", "garage without a limit", "wrapped", "no attribute"],
+)
+@pytest.mark.filterwarnings("ignore:.*An exception occurred.*:UserWarning")
+def test_the_time_limit_of_an_environment_is_that_of_its_own_spec(env: Any, own: Any) -> None:
+    spec = EnvSpec.from_env(env)
+    assert spec.max_episode_length == own
+    assert (spec.observation_space, spec.action_space) == (env.observation_space, env.action_space)
+    assert EnvSpec.from_env(env, 3).max_episode_length == 3
+    assert EnvSpec.from_env(env, 600).max_episode_length == (own or 600)

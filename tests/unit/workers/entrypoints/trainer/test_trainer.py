@@ -1,5 +1,6 @@
 """Faults and options of the garage-style trainer beyond the rows of the acceptance table."""
 
+import inspect
 import json
 import os
 import signal
@@ -16,6 +17,7 @@ from tests.support.garage_kit import (
     ConstantPolicy,
     CountingAlgo,
     CountingEnv,
+    GarageEnv,
     SamplerArgumentAlgo,
     list_snapshot_names,
 )
@@ -23,7 +25,7 @@ from tests.support.torch_garage_kit import TorchPolicy
 from workers.core.errors import SnapshotUnreadableError
 from workers.core.types import StopReason
 from workers.entrypoints.agent_algorithm import AgentAlgorithm
-from workers.entrypoints.trainer import Trainer
+from workers.entrypoints.trainer import NotSetupError, TorchTrainer, Trainer
 from workers.entrypoints.trainer_parts.process_sampler import ProcessSampler
 from workers.entrypoints.trainer_parts.samplers import LocalSampler, VecSampler
 from workers.entrypoints.trainer_parts.tabular import Tabular, performance_statistics
@@ -167,6 +169,21 @@ def test_a_trainer_with_worker_processes_continues_after_a_restore(tmp_path: Pat
     ]
     assert states[0] == states[1]
     assert algo._sampler.pids == ()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("kind", [LocalSampler, VecSampler, ProcessSampler])
+def test_an_environment_with_garages_spec_trains_and_is_resumed(kind: Any, tmp_path: Path) -> None:
+    env, policy = GarageEnv(5, max_episode_length=9), ConstantPolicy()
+    options = {"n_workers": 1} if kind is ProcessSampler else {}
+    trainer = Trainer(SnapshotConfig(tmp_path), rebuildable=True)
+    trainer.setup(SamplerArgumentAlgo(policy, kind(policy, env, seed=1, **options)), env)
+    trainer.train(2, 10)
+    assert trainer.get_env_copy().spec.max_episode_length == 9
+    resumed = Trainer(SnapshotConfig(tmp_path / "resumed"))
+    resumed.restore(tmp_path)
+    resumed.resume(4)
+    assert resumed.stats.total_epoch == 3
+    assert resumed.total_env_steps > trainer.total_env_steps
 
 
 @pytest.mark.parametrize("kind", [LocalSampler, VecSampler, ProcessSampler])
@@ -354,3 +371,25 @@ def test_filming_changes_nothing(tmp_path: Path) -> None:
     assert (tmp_path / "plots/epoch_0.mp4").exists()
     assert algo.policy.acted == 0
     assert torch.equal(torch.get_rng_state(), before)
+
+
+NEED_SETUP = {
+    "advance": (5,),
+    "initialize_tf_vars": (),
+    "learn": (),
+    "log_diagnostics": (),
+    "obtain_episodes": (0,),
+    "obtain_samples": (0,),
+    "resume": (),
+    "save": (0,),
+    "train": (1,),
+}
+"""Methods that need `setup`, with their arguments."""
+
+
+@pytest.mark.parametrize("name", NEED_SETUP)
+def test_a_method_before_setup_raises_the_error_of_its_docstring(name: str, tmp_path: Path) -> None:
+    method = getattr(TorchTrainer(SnapshotConfig(tmp_path)), name)
+    with pytest.raises(NotSetupError, match=r"restore\(from_dir\)"):
+        method(*NEED_SETUP[name])
+    assert "NotSetupError: If" in inspect.getdoc(method)
