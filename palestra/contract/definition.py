@@ -115,7 +115,12 @@ class StopSpec(Document):
 
 
 class NanGuard(Document):
-    """Ends the run as `diverged` after a number of consecutive updates whose loss is not finite."""
+    """Ends the run as `diverged` after a number of consecutive updates whose loss is not finite.
+
+    Each update counts, also of a learn with several and up to the last one of the run. An agent
+    that reports values but no loss is checked for all of them, and one that reports nothing for its
+    parameters. The first value that is not finite is noted with series, env_step and episode.
+    """
 
     name: Literal["nan_guard"] = "nan_guard"
     """Name of the hook."""

@@ -160,6 +160,10 @@ class FakeRecorder:
         self.trace.append("record epoch")
         self.rows.append(("epoch", clock.epochs, clock.env_steps))
 
+    def record_note(self, code: str, message: str) -> None:
+        self.trace.append("record note")
+        self.rows.append(("note", code, message))
+
     def flush(self) -> None:
         self.trace.append("flush")
 

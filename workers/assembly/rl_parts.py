@@ -19,16 +19,18 @@ from workers.core.protocols import AgentLoop, Collector, Hook, TrainableAgent
 from workers.core.types import AgentContext, CompileMode, JsonObject, Unit
 from workers.engine.budget import Budget
 from workers.engine.parts import Cadence
-from workers.hooks.guards import NanGuardHook, SuccessHook
+from workers.hooks.guards import NanGuardHook, ParameterGuardHook, SuccessHook
 from workers.hooks.learning_rate import LearningRateHook
 from workers.recording.metric_windows import window_length
 from workers.rl.agents.a3c_shared import SharedA3c
+from workers.rl.agents.pfrl_adapter import ExternalAgent
 from workers.rl.collect.agent_driven_collector import AgentDrivenCollector
 from workers.rl.collect.vector_collector import VectorCollector
 from workers.rl.envs.factory import make_goal_rule, make_training_vector, make_vector
 from workers.rl.envs.vector import EpisodeVector, array_layout
 from workers.rl.evaluate.train_data_evaluator import TrainDataEvaluator
 from workers.rl.evaluate.vector_evaluator import EvaluationBudget, SeedRule, VectorEvaluator
+from workers.rl.networks.finite_parameters import find_non_finite
 
 EVALUATION_ENVS = 8
 """Most copies of the evaluation environment that are stepped together."""
@@ -175,7 +177,7 @@ def build_hooks(definition: RlDefinition, agent: TrainableAgent) -> tuple[Hook, 
     for spec in definition.hooks:
         match spec:
             case NanGuard():
-                hooks.append(NanGuardHook(agent.report_names, spec.updates))
+                hooks.append(_nan_guard(agent, spec.updates))
             case LearningRateSchedule():
                 hooks.append(
                     LearningRateHook(agent.learning_rate, spec.final_value, spec.env_steps)
@@ -185,6 +187,19 @@ def build_hooks(definition: RlDefinition, agent: TrainableAgent) -> tuple[Hook, 
             SuccessHook(definition.stop.success_score, definition.stop.success_evaluations)
         )
     return tuple(hooks)
+
+
+def _nan_guard(agent: TrainableAgent, updates: int) -> Hook:
+    """Returns the hook that checks the agent's reports, or its parameters if it reports nothing."""
+    if agent.report_names:
+        return NanGuardHook(agent.report_names, updates)
+    if isinstance(agent, ExternalAgent):
+        return ParameterGuardHook(
+            updates, agent.find_non_finite_parameter, agent.count_optimizer_steps
+        )
+    return ParameterGuardHook(
+        updates, lambda: find_non_finite(agent.acting_module().state_dict().items())
+    )
 
 
 def cadence_of(definition: RlDefinition) -> Cadence:

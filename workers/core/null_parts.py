@@ -41,6 +41,9 @@ class NoRecorder:
     def record_epoch(self, clock: ClockView) -> None:
         """Discards the end of an epoch."""
 
+    def record_note(self, code: str, message: str) -> None:
+        """Discards the notice."""
+
     def flush(self) -> None:
         """Does nothing, since no record is buffered."""
 

@@ -191,8 +191,16 @@ class EngineView(Protocol):
     @property
     def agent(self) -> TrainableAgent: ...
 
-    def request_stop(self, reason: StopReason) -> None:
-        """Ends the run at this boundary. The first requested reason is kept."""
+    def request_stop(self, reason: StopReason, message: str | None = None) -> None:
+        """Ends the run at this boundary. The first requested reason is kept.
+
+        Args:
+            reason: Why the run ends.
+            message: What the user sees of a failure; `None` for the text of the reason.
+        """
+
+    def record_note(self, code: str, message: str) -> None:
+        """Records a notice that the run's page shows."""
 
     def request_evaluation(self) -> None:
         """Makes an evaluation due at this boundary.
@@ -307,6 +315,9 @@ class Recorder(Stateful, Protocol):
 
     def record_epoch(self, clock: ClockView) -> None:
         """Records the end of an epoch; `clock.epochs` is the number of finished epochs."""
+
+    def record_note(self, code: str, message: str) -> None:
+        """Records a notice about the run."""
 
     def flush(self) -> None:
         """Writes all records so far to disk, so that they survive a kill of the process.

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from workers.core.types import LearnReport
+
 
 def prepare_values(values: Sequence[object]) -> object:
     """Prepares the values of reports, see `LearnReport.values`, for `read_values` in a thread.
@@ -18,6 +20,11 @@ def prepare_values(values: Sequence[object]) -> object:
     if torch is not None and values and all(isinstance(value, torch.Tensor) for value in values):
         return torch.stack(list(values))
     return values
+
+
+def rows_of_updates(report: LearnReport) -> Sequence[Any]:
+    """Returns the values of each update of a report; its means alone if no more is known."""
+    return (report.values,) if report.rows is None else report.rows
 
 
 def read_values(values: Any, width: int = 0) -> npt.NDArray[np.float64]:

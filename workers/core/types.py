@@ -236,6 +236,11 @@ class LearnReport(NamedTuple):
     Empty if `updates` is 0. The device may still be computing the values, so they must not be
     overwritten later.
     """
+    rows: Any = None
+    """The values of each update in order, [updates, names], as a tensor, array or sequence.
+
+    `None` if `values` is all that is known of each update.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,6 +92,7 @@ class Engine:
         self._best = parts.best
         self._epoch_closed_at = 0
         self._stop: StopReason | None = None
+        self._stop_message: str | None = None
         self._is_finishing = False
         self._in_epoch = False
         self._quiet_until = 0
@@ -249,10 +250,14 @@ class Engine:
 
     # What hooks see (EngineView)
 
-    def request_stop(self, reason: StopReason) -> None:
+    def request_stop(self, reason: StopReason, message: str | None = None) -> None:
         """Ends the run at this boundary. The first reason is kept; it overrides `BUDGET`."""
         if self._stop is None or self._stop is StopReason.BUDGET:
-            self._stop = reason
+            self._stop, self._stop_message = reason, message
+
+    def record_note(self, code: str, message: str) -> None:
+        """Records a notice that the run's page shows."""
+        self._parts.recorder.record_note(code, message)
 
     def request_evaluation(self) -> None:
         """Makes an evaluation due."""
@@ -278,6 +283,7 @@ class Engine:
             self._stop or StopReason.REQUESTED,
             self._snapshots.last_id,
             self._evaluations.score,
+            self._stop_message,
         )
 
     def state_dict(self) -> StateTree:
@@ -313,7 +319,7 @@ class Engine:
             raise
 
     def _begin(self) -> None:
-        self._stop = None
+        self._stop = self._stop_message = None
         self._quiet_until = 0
         for on_start in self._hooks.on_start:
             on_start(self)

@@ -105,3 +105,5 @@ class RunResult:
     """ID of the last snapshot; `None` if none was saved."""
     score: float | None
     """Mean return of the last evaluation."""
+    message: str | None = None
+    """What the user sees of a failure, if the hook that requested the stop explained it."""

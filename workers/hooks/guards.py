@@ -1,79 +1,275 @@
 """Hooks that end a run when it diverges or succeeds."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from workers.core.protocols import EngineView
-from workers.core.report_values import read_values
+from workers.core.report_values import read_values, rows_of_updates
 from workers.core.types import EvaluationResult, LearnReport, StateTree, StopReason
 from workers.hooks.evaluation_hooks import is_reached
 
-_LOOK_EVERY: int = 50
-"""Most reports that are collected before their losses are read from the device."""
+_MOST_UNREAD: Final = 50
+"""Number of updates after which their values are read from the device."""
+_ADVICE: Final = (
+    "Check that rewards and observations are finite, lower the learning rate, or clip gradients."
+)
+
+
+class _Place(NamedTuple):
+    """Where a value was not finite; the counters are those of the next boundary."""
+
+    what: str
+    """The series or parameter and its value, such as `loss/td was nan`."""
+    env_step: int
+    episode: int
+
+    def __str__(self) -> str:
+        return f"{self.what} at env_step {self.env_step:,}, episode {self.episode:,}"
+
+
+class _NonFiniteUpdates:
+    """Counts consecutive updates with values that are not finite.
+
+    Args:
+        limit: Number of consecutive updates that ends the run.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._count = 0
+        self._first: _Place | None = None
+        """The first of the consecutive updates."""
+        self._note: _Place | None = None
+        """The first of the run, until it is recorded."""
+        self._is_noted = False
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the last update that was counted had values that are not finite."""
+        return self._count > 0
+
+    @property
+    def reaches_limit(self) -> bool:
+        """Whether the run must end."""
+        return self._count >= self._limit
+
+    def must_read(self, unread: int) -> bool:
+        """Returns whether to read the last `unread` updates: they may reach the limit."""
+        return unread >= _MOST_UNREAD or self._count + unread >= self._limit
+
+    def add_finite(self) -> None:
+        """Counts an update whose values are finite."""
+        self._count, self._first = 0, None
+
+    def add(self, updates: int, place: _Place) -> None:
+        """Counts consecutive updates with values that are not finite, the first at `place`."""
+        self._count += updates
+        self._first = self._first or place
+        if not self._is_noted:
+            self._note, self._is_noted = place, True
+
+    def record_note(self, view: EngineView) -> None:
+        """Records the first place of the run, once."""
+        if self._note is not None:
+            view.record_note("not_finite", f"The first value that is not finite: {self._note}.")
+            self._note = None
+
+    def end_at_limit(self, view: EngineView) -> None:
+        """Ends the run as diverged if the count is at the limit."""
+        if self.reaches_limit:
+            first = "" if self._first is None else f" The first: {self._first}."
+            message = (
+                f"{self._limit:,} consecutive updates had values that are not finite "
+                f"(nan_guard).{first} {_ADVICE}"
+            )
+            view.request_stop(StopReason.DIVERGED, message)
+
+    def state_dict(self) -> StateTree:
+        """Returns the count and the places."""
+        return {
+            "bad": self._count,
+            # Workers of the previous version read this list of reports.
+            "pending": [],
+            "first": _list_of(self._first),
+            "note": _list_of(self._note),
+            "is_noted": self._is_noted,
+        }
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Restores the count and the places; snapshots of earlier versions have no places."""
+        self._count = int(state["bad"])
+        for updates, is_finite in state["pending"]:
+            self._count = 0 if is_finite else self._count + int(updates)
+        self._first, self._note = _place_of(state.get("first")), _place_of(state.get("note"))
+        self._is_noted = bool(state.get("is_noted", False))
 
 
 class NanGuardHook:
-    """Ends the run as diverged after `updates` consecutive updates whose loss is not finite.
+    """Ends the run as diverged after consecutive updates with values that are not finite.
 
-    Losses are read in groups of reports, so that an update does not wait for the device. The run
-    ends at most 50 reports late.
+    Values are read in groups of updates, so that an update does not wait for the device. They are
+    read as soon as the updates since the last read may reach the limit, so the run ends at the
+    boundary that follows the last of them.
 
     Args:
-        report_names: Names of the values in the agent's reports; those that begin with `loss/` are
-            checked.
-        updates: Number of consecutive updates.
+        report_names: Names of the values in the agent's reports. Those that begin with `loss/` are
+            checked, or all if none does.
+        updates: Number of consecutive updates that ends the run.
     """
 
     def __init__(self, report_names: Sequence[str], updates: int) -> None:
-        self._columns = [
-            index for index, name in enumerate(report_names) if name.startswith("loss/")
-        ]
-        self._width = len(report_names)
-        self._updates = updates
-        self._look_every = min(updates, _LOOK_EVERY)
-        self._bad = 0
-        self._pending: list[LearnReport] = []
+        losses = [name for name in report_names if name.startswith("loss/")]
+        self._series = losses or list(report_names)
+        self._columns = [report_names.index(name) for name in self._series]
+        self._counted = _NonFiniteUpdates(updates)
+        self._unread = 0
+        self._pending: list[tuple[int, int, tuple[LearnReport, ...]]] = []
+        """env_steps and episodes at a boundary, and its reports."""
 
     def on_tick(self, view: EngineView, reports: Sequence[LearnReport]) -> None:
-        """Collects the reports, and checks each group of them."""
-        if not reports or not self._columns:
+        """Keeps the reports, and reads them when they may reach the limit."""
+        if not reports:
             return
-        self._pending.extend(reports)
-        if len(self._pending) >= self._look_every:
-            self._check_reports()
-            if self._bad >= self._updates:
-                view.request_stop(StopReason.DIVERGED)
+        clock = view.clock
+        self._pending.append((clock.env_steps, clock.episodes, tuple(reports)))
+        for report in reports:
+            self._unread += report.updates
+        if self._counted.must_read(self._unread):
+            self._read()
+            self._counted.record_note(view)
+            self._counted.end_at_limit(view)
+
+    def on_snapshot(self, view: EngineView, snapshot_id: str) -> None:
+        """Records a note on the updates that were read for the snapshot, one after an error too."""
+        del snapshot_id
+        self._counted.record_note(view)
+
+    def on_finish(self, view: EngineView, reason: StopReason) -> None:
+        """Records a note on the last updates, which do not reach the limit."""
+        del reason
+        self._read()
+        self._counted.record_note(view)
 
     def state_dict(self) -> StateTree:
-        """Returns the count, and for each pending report whether it is finite."""
-        rows = [
-            [report.updates, finite]
-            for report, finite in zip(self._pending, self._read_finiteness(), strict=True)
-        ]
-        return {"bad": self._bad, "pending": rows}
+        """Returns the count, and where it began."""
+        self._read()
+        return self._counted.state_dict()
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Restores the count and the pending reports."""
-        self._bad = int(state["bad"])
-        self._pending = [
-            LearnReport(int(updates), [0.0 if finite else float("nan")] * self._width)
-            for updates, finite in state["pending"]
+        """Restores the count, and where it began."""
+        self._counted.load_state_dict(state)
+
+    def _read(self) -> None:
+        """Counts the pending updates."""
+        pending, self._pending, self._unread = self._pending, [], 0
+        if not pending:
+            return
+        rows = [
+            row for *_, reports in pending for report in reports for row in rows_of_updates(report)
         ]
+        values = read_values(rows)[:, self._columns]
+        if np.isfinite(values).all():
+            self._counted.add_finite()
+            return
+        row = iter(values)
+        for env_step, episode, reports in pending:
+            for report in reports:
+                updates = report.updates if report.rows is None else 1
+                for _ in rows_of_updates(report):
+                    self._count(next(row), updates, env_step, episode)
 
-    def _check_reports(self) -> None:
-        for report, finite in zip(self._pending, self._read_finiteness(), strict=True):
-            self._bad = 0 if finite else self._bad + report.updates
-            if self._bad >= self._updates:
-                break
-        self._pending.clear()
+    def _count(
+        self, values: npt.NDArray[np.float64], updates: int, env_step: int, episode: int
+    ) -> None:
+        if self._counted.reaches_limit:
+            return
+        bad = np.flatnonzero(~np.isfinite(values))
+        if len(bad):
+            what = f"{self._series[bad[0]]} was {values[bad[0]]}"
+            self._counted.add(updates, _Place(what, env_step, episode))
+        else:
+            self._counted.add_finite()
 
-    def _read_finiteness(self) -> list[bool]:
-        """Returns for each pending report whether all its losses are finite, in one transfer."""
-        if not self._pending:
-            return []
-        losses = read_values([report.values for report in self._pending])[:, self._columns]
-        return [all(row) for row in np.isfinite(losses).tolist()]
+
+class ParameterGuardHook:
+    """Ends the run as diverged after consecutive updates with parameters that are not finite.
+
+    This is for agents that report no values. Parameters are looked at once the updates since the
+    last look may reach the limit. The updates before the first look that finds such a parameter
+    are not counted, except the last one.
+
+    Args:
+        updates: Number of consecutive updates that ends the run.
+        find: Returns the first parameter that is not finite and its value, such as
+            `q.weight was nan`; `None` if all are finite.
+        start_count: Called at the start of an attempt; returns a function that returns the number
+            of updates since then. `None` if the agent reports its updates to the engine.
+    """
+
+    def __init__(
+        self,
+        updates: int,
+        find: Callable[[], str | None],
+        start_count: Callable[[], Callable[[], int]] | None = None,
+    ) -> None:
+        self._find, self._start_count = find, start_count
+        self._counted = _NonFiniteUpdates(updates)
+        self._made: Callable[[], int] | None = None
+        self._seen = 0
+        """Number of updates at the last look."""
+
+    def on_start(self, view: EngineView) -> None:
+        """Starts to count the updates, after the agent was restored."""
+        if self._start_count is not None:
+            self._made = self._start_count()
+        self._seen = self._updates(view)
+
+    def on_tick(self, view: EngineView, reports: Sequence[LearnReport]) -> None:
+        """Looks at the parameters when the updates since the last look may reach the limit."""
+        del reports
+        if self._counted.must_read(self._updates(view) - self._seen):
+            self._look(view)
+            self._counted.end_at_limit(view)
+
+    def on_finish(self, view: EngineView, reason: StopReason) -> None:
+        """Records a note on the last updates, which do not reach the limit."""
+        del reason
+        self._look(view)
+
+    def state_dict(self) -> StateTree:
+        """Returns the count, and where it began."""
+        return self._counted.state_dict()
+
+    def load_state_dict(self, state: StateTree) -> None:
+        """Restores the count, and where it began."""
+        self._counted.load_state_dict(state)
+
+    def _updates(self, view: EngineView) -> int:
+        return view.clock.updates if self._made is None else self._made()
+
+    def _look(self, view: EngineView) -> None:
+        made = self._updates(view)
+        updates, self._seen = made - self._seen, made
+        if not updates:
+            return
+        what = self._find()
+        if what is None:
+            self._counted.add_finite()
+        else:
+            place = _Place(what, view.clock.env_steps, view.clock.episodes)
+            self._counted.add(updates if self._counted.has_begun else 1, place)
+            self._counted.record_note(view)
+
+
+def _list_of(place: _Place | None) -> list[Any] | None:
+    return None if place is None else list(place)
+
+
+def _place_of(stored: Sequence[Any] | None) -> _Place | None:
+    return None if stored is None else _Place(str(stored[0]), int(stored[1]), int(stored[2]))
 
 
 class SuccessHook:

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
 
 from palestra.contract.code import AnyCode
 from palestra.contract.identity import hash_definition
@@ -25,13 +24,6 @@ from workers.snapshot.snapshot_directory import LoadedSnapshot
 from workers.trainer_process.control import ControlFlag
 from workers.trainer_process.run_log_sink import RunLogSink
 from workers.trainer_process.stop_reasons import ATTEMPT_ENDS
-
-_FAILURES: Final = {
-    StopReason.DIVERGED: (
-        "The loss was not finite for as many updates as nan_guard allows: lower the learning rate, "
-        "or clip gradients."
-    ),
-}
 
 
 @dataclass(slots=True)
@@ -105,9 +97,9 @@ class RunningAttempt:
 
         self.control.call_at_order(end)
 
-    def report_end(self, reason: StopReason) -> AttemptReport:
-        """Returns the report of a training that ended for `reason`."""
-        return self.report(**end_of(reason))
+    def report_end(self, reason: StopReason, message: str | None = None) -> AttemptReport:
+        """Returns the report of a training that ended for `reason`, as `end_of` has it."""
+        return self.report(**end_of(reason, message))
 
     def report(
         self, outcome: Outcome, cause: Cause, failure: Failure | None = None
@@ -137,14 +129,14 @@ class RunningAttempt:
         }
 
 
-def end_of(reason: StopReason) -> JsonObject:
-    """Returns outcome, cause and failure of a training that ended for `reason`."""
+def end_of(reason: StopReason, message: str | None = None) -> JsonObject:
+    """Returns outcome, cause and failure of a training that ended for `reason`.
+
+    The failure is the message of the hook that ended it; `None` without one.
+    """
     outcome, cause = ATTEMPT_ENDS[reason]
-    return {
-        "outcome": outcome,
-        "cause": cause,
-        "failure": Failure(message=_FAILURES[reason]) if reason in _FAILURES else None,
-    }
+    failure = None if message is None else Failure(message=message)
+    return {"outcome": outcome, "cause": cause, "failure": failure}
 
 
 def counters(clock: ClockView) -> JsonObject:

@@ -12,6 +12,7 @@ from palestra.contract.states import ResumeQuality
 from palestra.contract.work_order import AttemptReport, RunEnd, RunOrder
 from workers.assembly.training import Training, TrainingContext, assemble_pack, assemble_training
 from workers.core.types import StopReason
+from workers.engine.parts import RunResult
 from workers.ipc import run_log
 from workers.recording.progress_file import ProgressFile
 from workers.recording.recorder import SharedSink, Sink
@@ -35,9 +36,9 @@ def train(attempt: RunningAttempt) -> AttemptReport:
     ):
         attempt.resume_quality = _resume(training, snapshot)
         with _write_progress(attempt, training):
-            reason = native.train(training).reason
-        _write_exports(attempt, run, training, reason)
-    return attempt.report_end(reason)
+            result = native.train(training)
+        _write_exports(attempt, run, training, result.reason)
+    return attempt.report_end(result.reason, result.message)
 
 
 def _train_pack(attempt: RunningAttempt) -> AttemptReport:
@@ -62,32 +63,33 @@ def _train_pack(attempt: RunningAttempt) -> AttemptReport:
 
         def on_end(index: int) -> None:
             run, training = order.runs[index], pack.trainings[index]
-            reason = training.engine.result.reason
-            _write_exports(attempt, run, training, reason)
+            result = training.engine.result
+            _write_exports(attempt, run, training, result.reason)
             end = attempt.ends[index] = RunEnd(
                 run_id=run.run_id,
                 resume_quality=qualities[index],
-                **end_of(reason),
+                **end_of(result.reason, result.message),
                 **counters(training.engine.clock),
             )
             sink.append(list(run_log.log_records(run.run_id, run_log.end_lines(end))))
 
         with _write_progress(attempt, *pack.trainings):
-            reasons = [result.reason for result in native.train_pack(pack, on_end)]
+            results = native.train_pack(pack, on_end)
     attempt.resume_quality = (
         ResumeQuality.STATISTICAL if ResumeQuality.STATISTICAL in qualities else qualities[0]
     )
-    return attempt.report_end(_reason_of_pack(reasons))
+    end = _end_of_pack(results)
+    return attempt.report_end(end.reason, end.message)
 
 
-def _reason_of_pack(reasons: Sequence[StopReason]) -> StopReason:
-    """Returns the reason for which the attempt of a pack ended.
+def _end_of_pack(results: Sequence[RunResult]) -> RunResult:
+    """Returns the result of the run that decides how the attempt of a pack ended.
 
     It is an order that any run obeyed, else the end of a complete run, else that of a failed one.
     """
-    ordered = [reason for reason in reasons if reason in IMPOSED]
-    complete = [reason for reason in reasons if reason.completes_run]
-    return (ordered or complete or list(reasons))[0]
+    ordered = [result for result in results if result.reason in IMPOSED]
+    complete = [result for result in results if result.reason.completes_run]
+    return (ordered or complete or list(results))[0]
 
 
 def _resume(training: Training, snapshot: LoadedSnapshot | None) -> ResumeQuality:
@@ -129,7 +131,7 @@ def test(attempt: RunningAttempt) -> AttemptReport:
                 _write_exports(attempt, run, training, result.reason)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    return attempt.report_end(result.reason)
+    return attempt.report_end(result.reason, result.message)
 
 
 def _training(attempt: RunningAttempt, sink: Sink, snapshots: Path) -> Training:

@@ -6072,6 +6072,10 @@ export interface components {
         /**
          * NanGuard
          * @description Ends the run as `diverged` after a number of consecutive updates whose loss is not finite.
+         *
+         *     Each update counts, also of a learn with several and up to the last one of the run. An agent
+         *     that reports values but no loss is checked for all of them, and one that reports nothing for its
+         *     parameters. The first value that is not finite is noted with series, env_step and episode.
          */
         NanGuard: {
             /**

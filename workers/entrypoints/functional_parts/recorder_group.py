@@ -40,6 +40,11 @@ class RecorderGroup:
         for member in self._members:
             member.record_epoch(clock)
 
+    def record_note(self, code: str, message: str) -> None:
+        """Passes a notice to each member."""
+        for member in self._members:
+            member.record_note(code, message)
+
     def flush(self) -> None:
         """Flushes each member."""
         for member in self._members:

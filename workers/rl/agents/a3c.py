@@ -9,6 +9,7 @@ whose statistics are shared too (section 4 and supplement 4). The processes are 
 engine then is `a3c_shared.SharedA3c`. P parameters, t_max steps of a rollout.
 """
 
+from collections import deque
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -49,6 +50,9 @@ SHARED_ATTRIBUTES: Final = ("parameters", "squares", "largest_reward")
 
 NO_REWARD: Final = -1.0
 """Largest |reward| before the first update."""
+
+_MOST_ROWS: Final = 4_096
+"""Number of updates whose values are kept for a report, which PFRL's loops never request."""
 
 _FILE: Final = "a3c.npz"
 
@@ -244,17 +248,15 @@ class A3c:
 
     def report(self) -> LearnReport:
         """Returns the number of updates since the last call and the values of `REPORT_NAMES`."""
-        updates, values, fit = (
-            self._updates,
-            (self._sum / max(1, self._updates)).tolist(),
-            self._fit,
-        )
+        updates, rows, fit = self._updates, list(self._rows), self._fit
+        values: list[float] = (self._sum / max(1, updates)).tolist()
         self._begin_report()
         if not updates:
             return LearnReport(0)
         named = dict(zip(UPDATE_NAMES, values, strict=True))
         explained = fit.explained_variance(named[VALUE_MEAN], named["loss/value"])
-        return LearnReport(updates, [*values, explained])
+        own = [[*row, explained] for row in torch.stack(rows).tolist()]
+        return LearnReport(updates, [*values, explained], own if len(own) == updates else None)
 
     def save(self, dirname: str) -> None:
         """Writes the shared tensors to a file in the directory `dirname`."""
@@ -319,6 +321,7 @@ class A3c:
 
     def _begin_report(self) -> None:
         self._sum, self._updates = torch.zeros(len(UPDATE_NAMES)), 0
+        self._rows = deque[Tensor](maxlen=_MOST_ROWS)
         self._fit = ValueFit()
 
     def _take(self, parameters: Tensor, squares: Tensor) -> None:
@@ -336,6 +339,7 @@ class A3c:
         grad, self._last = self._slope(self._own, self._steps(returned))
         update_shared_rmsprop(self.parameters, self.squares, grad, self._hyper, self.learning_rate)
         self._sum, self._updates = self._sum + self._last, self._updates + 1
+        self._rows.append(self._last)
         self._fit.note(returned)
         self._note_largest_reward()
         self.sync_parameters()

@@ -6,7 +6,7 @@ arrays. The adapter must not depend on what the object learns or how.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
@@ -160,6 +160,38 @@ class ExternalAgent:
             for group in optimizer.param_groups:
                 group["lr"] = value
 
+    def count_optimizer_steps(self) -> Callable[[], int]:
+        """Returns a function that returns the number of updates since this call.
+
+        An update steps each torch optimiser among the attributes at most once. Without an
+        optimiser there the number is 0.
+        """
+        counts: list[int] = []
+        for index, optimizer in enumerate(optimizers_of(self.wrapped)):
+
+            def count(*_: object, index: int = index) -> None:
+                counts[index] += 1
+
+            counts.append(0)
+            optimizer.register_step_post_hook(count)
+        return lambda: max(counts, default=0)
+
+    def find_non_finite_parameter(self) -> str | None:
+        """Returns the first parameter of the torch modules among the attributes that is not finite.
+
+        See `workers.rl.networks.finite_parameters.find_non_finite`.
+        """
+        import torch  # noqa: PLC0415 - takes seconds to load, and not every agent uses it
+
+        from workers.rl.networks.finite_parameters import find_non_finite  # noqa: PLC0415
+
+        return find_non_finite(
+            (f"{name}.{of_module}", parameter)
+            for name, module in vars(self.wrapped).items()
+            if isinstance(module, torch.nn.Module)
+            for of_module, parameter in module.named_parameters()
+        )
+
     def statistics(self) -> dict[str, Any]:
         """Returns the object's `get_statistics` as a dictionary of values by name."""
         return dict(self.wrapped.get_statistics())
@@ -251,7 +283,7 @@ class ExternalAgent:
         Raises:
             ValueError: If the snapshot or the object has no such part.
         """
-        import torch  # noqa: PLC0415 - takes seconds to load, and not every agent uses it
+        import torch  # noqa: PLC0415 - as above
 
         directory = state["files"].directory
         if "state" in state and self.exact:

@@ -12,7 +12,7 @@ from workers.core.types import Array, Experience, LearnReport
 from workers.rl.agents.common.algorithm import ReplayBatch
 from workers.rl.agents.packs.packed_agents import PackedAgents
 from workers.rl.agents.shells.base import AgentCounters
-from workers.rl.agents.shells.learning import mean_rows
+from workers.rl.agents.shells.learning import reports_of
 from workers.rl.agents.shells.replay_agent import Batches, ReplayAgent, stored_columns
 from workers.rl.exploration.pack_explorers import JoinedExplorers
 from workers.rl.memory.pack_memory import pack_memory
@@ -129,9 +129,7 @@ class PackedReplayAgents(PackedAgents[ReplayAgent]):
     def take_report(self) -> list[LearnReport]:
         """Returns for each agent its updates since the last call and the mean of their reports."""
         reports, self._reports = self._reports, []
-        if not reports:
-            return [LearnReport(0)] * len(self._agents)
-        return [LearnReport(len(reports), values) for values in mean_rows(reports)]
+        return reports_of(reports) if reports else [LearnReport(0)] * len(self._agents)
 
     # Private
 

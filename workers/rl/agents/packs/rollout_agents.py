@@ -13,7 +13,7 @@ from torch import Tensor
 from workers.core.types import Array, Experience, LearnReport
 from workers.rl.agents.common.on_policy import RolloutBatch
 from workers.rl.agents.packs.packed_agents import PackedAgents
-from workers.rl.agents.shells.learning import rows_of
+from workers.rl.agents.shells.learning import report_of, reports_of
 from workers.rl.agents.shells.rollout_agent import RolloutAgent
 from workers.rl.exploration.random_blocks import JoinedRandomBlocks
 
@@ -130,17 +130,13 @@ class PackedRolloutAgents(PackedAgents[RolloutAgent]):
         reports, self._reports = self._reports, []
         if not reports:
             return [LearnReport(0)] * len(self._agents)
-        values, noted = (
-            torch.stack([report for report, _ in reports]),
-            np.stack([going for _, going in reports]),
-        )
+        values, noted = [report for report, _ in reports], np.stack([on for _, on in reports])
         if noted.all():
-            return [LearnReport(len(reports), mean) for mean in rows_of(values.mean(0))]
+            return reports_of(values)
         # An agent that stopped never resumes, so its updates are the first ones.
-        counts = noted.sum(0).tolist()
         return [
-            LearnReport(count, rows_of(values[:count, index].mean(0)))
-            for index, count in enumerate(counts)
+            report_of([report[index] for report in values[:count]])
+            for index, count in enumerate(noted.sum(0).tolist())
         ]
 
     # Private

@@ -32,10 +32,11 @@ from workers.core.types import (
 from workers.rl.agents.sb3.arguments import algorithm_class, arguments_for
 from workers.rl.agents.sb3.environment import LoopCallback, LoopEnv, Stepper
 from workers.rl.agents.sb3.export_module import GreedyModule
-from workers.rl.agents.sb3.model_state import ReplayArrays, is_finite, load_model_state, model_state
+from workers.rl.agents.sb3.model_state import ReplayArrays, load_model_state, model_state
 from workers.rl.agents.sb3.observations import Observations
 from workers.rl.agents.sb3.reports import Reports
 from workers.rl.envs.space_arrays import action_layout
+from workers.rl.networks.finite_parameters import find_non_finite
 
 _SEED_BITS: Final = 31
 """Number of bits of the seed; numpy's legacy generator accepts at most 32."""
@@ -101,10 +102,12 @@ class Sb3Agent:
                 remaining, LoopCallback(self._env), log_interval=_NEVER, reset_num_timesteps=False
             )
         except ValueError as error:
-            if is_finite(model):
+            parameter = find_non_finite(model.policy.named_parameters())
+            if parameter is None:
                 raise
             raise NumericalFailureError(
-                "the policy's parameters are not finite: lower agent.parameters.learning_rate"
+                f"the policy's parameter {parameter}: check that rewards and observations are "
+                "finite, or lower agent.parameters.learning_rate"
             ) from error
 
     # Acting and learning

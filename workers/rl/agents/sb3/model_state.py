@@ -6,7 +6,6 @@ The algorithm's own `save` is not used, because it writes pickles.
 from collections.abc import Mapping
 from typing import Any, Final
 
-import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.save_util import recursive_getattr
@@ -152,8 +151,3 @@ def _fill(array: Any, saved: Any) -> None:
         )
     else:
         array[: len(saved)] = saved
-
-
-def is_finite(model: BaseAlgorithm) -> bool:
-    """Returns whether all parameters of the algorithm's policy are finite."""
-    return all(bool(torch.isfinite(value).all()) for value in model.policy.parameters())

@@ -89,9 +89,7 @@ class LearningAgent(Generic[A]):
     def take_report(self) -> LearnReport:
         """Returns the number of updates since the last call and the mean of their reports."""
         reports, self._reports = self._reports, []
-        if not reports:
-            return LearnReport(0)
-        return LearnReport(len(reports), mean_rows(reports))
+        return report_of(reports) if reports else LearnReport(0)
 
     def eval_mode(self) -> AbstractContextManager[None]:
         """Returns a context in which the agent neither stores transitions nor learns."""
@@ -153,13 +151,27 @@ class LearningAgent(Generic[A]):
         return tensor.to(self.device, copy=True)
 
 
-def mean_rows(reports: Sequence[Tensor]) -> Any:
-    """Returns the mean of at least one report, [m, R] or [R] each; see `rows_of`."""
-    return rows_of(reports[0] if len(reports) == 1 else torch.stack(tuple(reports)).mean(0))
+def report_of(reports: Sequence[Tensor]) -> LearnReport:
+    """Returns one report of at least one update, whose reports are [R] each."""
+    if len(reports) == 1:
+        return LearnReport(1, rows_of(reports[0]))
+    rows = torch.stack(tuple(reports))
+    return LearnReport(len(reports), rows_of(rows.mean(0)), rows_of(rows))
+
+
+def reports_of(reports: Sequence[Tensor]) -> list[LearnReport]:
+    """Returns a report for each of m agents of at least one update, whose reports are [m, R]."""
+    if len(reports) == 1:
+        return [LearnReport(1, values) for values in rows_of(reports[0])]
+    rows = torch.stack(tuple(reports))
+    return [
+        LearnReport(len(reports), values, own)
+        for values, own in zip(rows_of(rows.mean(0)), rows_of(rows.transpose(0, 1)), strict=True)
+    ]
 
 
 def rows_of(values: Tensor) -> Any:
-    """Returns the rows of reports [m, R], or the numbers of one report [R].
+    """Returns the rows of reports [..., R], or the numbers of one report [R].
 
     Values on an accelerator are returned as tensors, because reading them would synchronise.
 
