@@ -1,4 +1,4 @@
-"""Finds parameters that are not finite, with one read of the device."""
+"""Finds parameters that are not finite."""
 
 from collections.abc import Iterable
 
