@@ -126,7 +126,7 @@ async def gather_statistics(database: Database) -> None:
     """Runs VACUUM ANALYZE on PostgreSQL, since autovacuum is off in the tests' server."""
     async with database.engine.connect() as connection:
         if connection.dialect.name == "postgresql":
-            await connection.execution_options(isolation_level="AUTOCOMMIT")
+            await connection.execution_options(palestra_begin=None)
             await connection.exec_driver_sql("VACUUM ANALYZE")
 
 
