@@ -71,6 +71,7 @@ def create_app(settings: Settings) -> FastAPI:
         lifespan=_lifespan,
         telemetry=_NO_TRACES,
         generate_unique_id_function=openapi.build_operation_id,
+        servers=[{"url": settings.public_path}] if settings.public_path else None,
     )
     app.state.settings = settings
     app.state.touches = UsedCredentials()

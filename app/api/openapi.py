@@ -44,7 +44,6 @@ _REASONS: Final = {
 
 def build(app: FastAPI) -> dict[str, Any]:
     """Returns the document of an application."""
-    public_path = app.state.settings.public_path
     routes = [
         context
         for context in iter_route_contexts(app.routes)
@@ -55,7 +54,7 @@ def build(app: FastAPI) -> dict[str, Any]:
         version=palestra.__version__,
         routes=routes,
         separate_input_output_schemas=True,
-        servers=[{"url": public_path}] if public_path else None,
+        servers=app.servers,
     )
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
     for name in ("HTTPValidationError", "ValidationError"):
