@@ -56,9 +56,10 @@ class _NonFiniteUpdates:
         """Whether the run must end."""
         return self._count >= self._limit
 
-    def must_read(self, unread: int) -> bool:
-        """Returns whether to read the last `unread` updates: they may reach the limit."""
-        return unread >= _MOST_UNREAD or self._count + unread >= self._limit
+    @property
+    def most_unread(self) -> int:
+        """Number of further updates that must be read, because they may reach the limit."""
+        return max(1, min(_MOST_UNREAD, self._limit - self._count))
 
     def add_finite(self) -> None:
         """Counts an update whose values are finite."""
@@ -125,8 +126,9 @@ class NanGuardHook:
         self._series = losses or list(report_names)
         self._columns = [report_names.index(name) for name in self._series]
         self._counted = _NonFiniteUpdates(updates)
-        self._unread = 0
-        self._pending: list[tuple[int, int, tuple[LearnReport, ...]]] = []
+        self._until_read = self._counted.most_unread
+        """Number of further updates after which the pending reports are read."""
+        self._pending: list[tuple[int, int, Sequence[LearnReport]]] = []
         """env_steps and episodes at a boundary, and its reports."""
 
     def on_tick(self, view: EngineView, reports: Sequence[LearnReport]) -> None:
@@ -134,10 +136,10 @@ class NanGuardHook:
         if not reports:
             return
         clock = view.clock
-        self._pending.append((clock.env_steps, clock.episodes, tuple(reports)))
+        self._pending.append((clock.env_steps, clock.episodes, reports[:]))
         for report in reports:
-            self._unread += report.updates
-        if self._counted.must_read(self._unread):
+            self._until_read -= report.updates
+        if self._until_read <= 0:
             self._read()
             self._counted.record_note(view)
             self._counted.end_at_limit(view)
@@ -161,12 +163,16 @@ class NanGuardHook:
     def load_state_dict(self, state: StateTree) -> None:
         """Restores the count, and where it began."""
         self._counted.load_state_dict(state)
+        self._until_read = self._counted.most_unread
 
     def _read(self) -> None:
         """Counts the pending updates."""
-        pending, self._pending, self._unread = self._pending, [], 0
-        if not pending:
-            return
+        pending, self._pending = self._pending, []
+        if pending:
+            self._count_all(pending)
+            self._until_read = self._counted.most_unread
+
+    def _count_all(self, pending: Sequence[tuple[int, int, Sequence[LearnReport]]]) -> None:
         rows = [
             row for *_, reports in pending for report in reports for row in rows_of_updates(report)
         ]
@@ -230,7 +236,7 @@ class ParameterGuardHook:
     def on_tick(self, view: EngineView, reports: Sequence[LearnReport]) -> None:
         """Looks at the parameters when the updates since the last look may reach the limit."""
         del reports
-        if self._counted.must_read(self._updates(view) - self._seen):
+        if self._updates(view) - self._seen >= self._counted.most_unread:
             self._look(view)
             self._counted.end_at_limit(view)
 
