@@ -159,7 +159,8 @@ def check_same_origin(request: Request, *, programs: bool = False) -> None:
         )
     # A proxy may replace the Host header, as nginx does by default.
     own = {request.headers.get("host", ""), urlsplit(get_settings(request).public_url).netloc}
-    if origin is not None and urlsplit(origin).netloc.lower() not in {one.lower() for one in own}:
+    own = {netloc.lower() for netloc in own if netloc}
+    if origin is not None and urlsplit(origin).netloc.lower() not in own:
         raise build_forbidden(
             "cross_site",
             "The Origin header names another site. Use a bearer token from programs; behind a "
