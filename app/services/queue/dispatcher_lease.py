@@ -126,11 +126,11 @@ class DispatcherLease:
                 return
         async with self._database.write() as session:
             await rows.end_if_idle(session, TTL_SECONDS)
-            self.epoch = await rows.take(
-                session, self._holder, self._seconds, from_living=from_living
-            )
-        if self.epoch is not None:
-            _log.info("dispatcher.lease_taken", holder=self._holder, epoch=self.epoch)
+            epoch = await rows.take(session, self._holder, self._seconds, from_living=from_living)
+        # Not before the commit: one that fails takes nothing.
+        self.epoch = epoch
+        if epoch is not None:
+            _log.info("dispatcher.lease_taken", holder=self._holder, epoch=epoch)
 
     def _lose(self) -> None:
         if self.epoch is not None:

@@ -2,7 +2,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import event, select
 from sqlalchemy.exc import DBAPIError
 
 from app.bus import MemoryBus
@@ -222,6 +222,21 @@ async def test_a_cancelled_dispatcher_releases_the_lease(
     work.cancel()
     await asyncio.gather(work, return_exceptions=True)
     assert await find_dispatcher(database) == "nowhere"
+
+
+async def test_a_lease_whose_transaction_fails_is_not_held(
+    world: World, database: Database, first: OneDispatcher
+) -> None:
+    def fail(_: object) -> None:
+        raise OSError("no space left")
+
+    event.listen(database.writer.sync_engine, "commit", fail)
+    try:
+        with pytest.raises(OSError, match="no space left"):
+            await first.lease.hold()
+    finally:
+        event.remove(database.writer.sync_engine, "commit", fail)
+    assert first.lease.epoch is None
 
 
 async def test_a_server_says_where_jobs_are_assigned(world: World, database: Database) -> None:
