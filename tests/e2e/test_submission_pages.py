@@ -71,6 +71,7 @@ async def test_a_draft_survives_a_reload_until_it_is_discarded(site: DashboardSi
     await expect(name).to_have_value("CartPole PPO")
 
 
+@pytest.mark.page_faults(r"^422 POST /api/v1/projects/submissions/experiments:preview$")
 async def test_what_a_preset_says_of_its_environment_leaves_with_it(site: DashboardSite) -> None:
     """Regression: the success score and the notes of CartPole stayed with another environment."""
     page = await site.page("/p/submissions/new?preset=cartpole-ppo")
