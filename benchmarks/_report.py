@@ -33,7 +33,7 @@ def show(
         at: The quantile in (0, 1) to which `bound` applies.
     """
     ordered = sorted(values)
-    quantile = ordered[min(len(ordered) - 1, int(at * len(ordered)))]
+    quantile = find_quantile(ordered, at)
     comparison = (
         "" if bound is None else ("  ok" if quantile < bound else f"  OVER {bound:g} {unit}")
     )
@@ -43,6 +43,11 @@ def show(
         f"  max {ordered[-1]:.3f}  n {len(ordered)}{comparison}"
     )
     return bound is None or quantile < bound
+
+
+def find_quantile(values: Sequence[float], at: float) -> float:
+    """Returns the quantile `at` in (0, 1) of values, which is one of them."""
+    return sorted(values)[min(len(values) - 1, int(at * len(values)))]
 
 
 def align_columns(rows: Sequence[Sequence[str]]) -> str:

@@ -43,7 +43,7 @@ from app.domain.queue import usage
 from app.services.jobs import dispatch_plan
 from app.services.queue.equipped_workers import EquippedWorkers
 from benchmarks._plot import write_plot
-from benchmarks._report import describe_machine, show
+from benchmarks._report import describe_machine, find_quantile, show
 from benchmarks.audit_log import database_url
 from palestra.contract.documents import encode_canonical_json
 from palestra.contract.names import new_id
@@ -359,7 +359,7 @@ async def run(kind: str, lengths: Sequence[int], decisions: int, plot: Path | No
 
 
 def _quantile(costs: Sequence[Cost], at: float) -> float:
-    return 1e3 * sorted(one.decided for one in costs)[min(len(costs) - 1, int(at * len(costs)))]
+    return 1e3 * find_quantile([cost.decided for cost in costs], at)
 
 
 if __name__ == "__main__":

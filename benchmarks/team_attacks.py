@@ -30,6 +30,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from http.client import HTTPConnection
 from multiprocessing import get_context
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -45,7 +46,7 @@ from benchmarks._attacks.attackers import (
 )
 from benchmarks._attacks.content import Content, fill
 from benchmarks._attacks.timed_server import Transaction, read_transactions
-from benchmarks._report import align_columns, describe_machine
+from benchmarks._report import align_columns, describe_machine, find_quantile
 from benchmarks.audit_log import database_url
 from palestra.cli.embedded.broker_users import build_user_lines
 from palestra.contract.names import worker_queue
@@ -209,14 +210,9 @@ HEAD: Final = (
 )  # fmt: skip
 
 
-def find_quantile(values: Sequence[float], at: float) -> float:
-    """Returns a quantile as `benchmarks._report.show` does."""
-    return sorted(values)[min(len(values) - 1, int(at * len(values)))]
-
-
 def _format_spread(values: Sequence[float]) -> str:
-    found = statistics.median(values), find_quantile(values, 0.99), max(values)
-    return " / ".join(f"{1e3 * value:.0f}" for value in found)
+    spread = statistics.median(values), find_quantile(values, 0.99), max(values)
+    return " / ".join(f"{1e3 * value:.0f}" for value in spread)
 
 
 def _format_counts(counts: Answers) -> str:
@@ -262,8 +258,8 @@ def read_training(team: Team, run_id: str, env_step: int) -> tuple[int, str] | N
 
 
 def _find_longest(file: Path, begun: float) -> Transaction:
-    found = [one for one in read_transactions(file) if one.ended_at >= begun]
-    return max(found, key=lambda one: one.seconds, default=Transaction("-", 0.0, 0.0))
+    ended = [noted for noted in read_transactions(file) if noted.ended_at >= begun]
+    return max(ended, key=attrgetter("seconds"), default=Transaction("-", 0.0, 0.0))
 
 
 def start_job(team: Team) -> None:
@@ -271,7 +267,7 @@ def start_job(team: Team) -> None:
     (run,) = team.submit(make_submission(time.time_ns() % 10**9, 1)["definition"])
     team.wait_for_run(
         run["id"],
-        lambda one: one["state"] in {"running", "succeeded"},
+        lambda run: run["state"] in {"running", "succeeded"},
         f"a job named {NEVER_TRAINED} starts",
     )
 
@@ -283,7 +279,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=10_000, help="that the database holds")
     parser.add_argument("--only", default="", help="attacks whose names hold this")
     values = parser.parse_args()
-    load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
+    load = ", ".join(f"{average:.1f}" for average in os.getloadavg())
     print(f"{describe_machine()}, shared by server, worker, attacker and person; load {load}")
     with (
         database_url(values.database) as url,

@@ -103,7 +103,7 @@ def aggregate_statistics(attacked: Attacked, seconds: float) -> Answers:
 
 def export_records(attacked: Attacked, seconds: float) -> Answers:
     """Exports the points of 2,000 runs, 3 requests at once."""
-    query = urlencode([("experiment", one) for one in attacked.experiments[:200]])
+    query = urlencode([("experiment", experiment) for experiment in attacked.experiments[:200]])
     path = f"records:export?{query}"
     return _repeat(attacked, seconds, 3, itertools.repeat(("GET", path, None)))
 
@@ -195,8 +195,8 @@ def _repeat(
         connection.close()
 
     with ThreadPoolExecutor(at_once) as threads:
-        for done in [threads.submit(send_until_end) for _ in range(at_once)]:
-            done.result()
+        for sender in [threads.submit(send_until_end) for _ in range(at_once)]:
+            sender.result()
     return answers
 
 

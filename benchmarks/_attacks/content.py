@@ -75,11 +75,12 @@ async def _add_curves(database: Database, attempt_id: str) -> None:
         query = select(RunRow.id).where(RunRow.experiment_id.like(_EXPERIMENTS))
         run_ids = list(await session.scalars(query))
         for table, row in ((SeriesRow, series), (AttemptRunRow, carried)):
-            await session.execute(insert(table), [{**row, "run_id": one} for one in run_ids])
+            await session.execute(insert(table), [{**row, "run_id": run_id} for run_id in run_ids])
         series_ids = await session.scalars(
             select(SeriesRow.id).where(SeriesRow.name == series["name"])
         )
-        await session.execute(insert(BlockRow), [{**block, "series_id": one} for one in series_ids])
+        blocks = [{**block, "series_id": series_id} for series_id in series_ids]
+        await session.execute(insert(BlockRow), blocks)
 
 
 async def _end_template(world: World) -> str:
