@@ -213,16 +213,8 @@ async def list_for_run(session: Session, run_id: str) -> Sequence[JobRow]:
 
 async def load_run_ids(session: Session, job_ids: Iterable[str]) -> dict[str, list[str]]:
     """Returns the runs of each job in their order."""
-    wanted = tuple(job_ids)
-    query = (
-        select(JobRunRow.job_id, JobRunRow.run_id)
-        .where(JobRunRow.job_id.in_(wanted))
-        .order_by(JobRunRow.job_id, JobRunRow.position)
-    )
-    found: dict[str, list[str]] = {job_id: [] for job_id in wanted}
-    for job_id, run_id in await session.execute(query):
-        found[job_id].append(run_id)
-    return found
+    seeds = await load_run_seeds(session, job_ids)
+    return {job_id: list(runs) for job_id, runs in seeds.items()}
 
 
 async def load_run_seeds(session: Session, job_ids: Iterable[str]) -> dict[str, dict[str, int]]:
