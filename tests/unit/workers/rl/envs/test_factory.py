@@ -180,10 +180,10 @@ def test_an_environment_that_changes_its_action_resumes_exactly(space: Any) -> N
     envs = [EpisodeEnv(ActionChangingEnv(space)) for _ in range(2)]
     envs[0].reset(seed=1)
     actions = [space.sample() for _ in range(5)]
-    given = [action.copy() for action in actions]
-    for action in given:
+    passed = [action.copy() for action in actions]
+    for action in passed:
         observation = envs[0].step(action)[0]
-    assert all(np.array_equal(*pair) for pair in zip(actions, given, strict=True))
+    assert all(np.array_equal(*pair) for pair in zip(actions, passed, strict=True))
     restored = envs[1].restore_episode([envs[0].save_episode()])
     assert restored.is_reproduced
     assert np.array_equal(restored.observation, observation)
