@@ -379,10 +379,9 @@ def test_a_waiting_continuous_evaluation_ends_at_an_order(
         tmp_path, make_order_of_same_definition(trained_attempt, "continuous_eval")
     )
     with fork_trainer(directory) as (process, control):
-        wait_for(lambda: snapshot_requests.read_request(directory).number, "a request")
+        wait_for(lambda: read_json(directory.progress).get("waiting"), "a waiting evaluation")
         os.write(control, b"pause\n")
         process.join(PATIENCE_SECONDS)
         assert process.exitcode == 0
     report = AttemptReport.model_validate_json(directory.report.read_bytes())
     assert (report.outcome, report.cause) == (Outcome.PAUSED, Cause.USER)
-    assert read_json(directory.progress)["waiting"]
