@@ -84,19 +84,16 @@ async def submit(
     elif experiment.archived_at is not None:
         await rows.set_archived(session, experiment, archived=False)
         _audit(session, principal, experiment, "experiment.restore")
-    added = await _add_runs(session, principal, experiment, submission)
-    if submission.options.schedule.writes_training_state:
-        added = [
-            *added,
-            *await find_runs_to_train(
-                session, experiment, submission.options.seeds, {run.id for run in added}
-            ),
-        ]
+    known = frozenset() if new else await rows.load_seeds(session, experiment)
+    added = await _add_runs(session, principal, experiment, submission, known)
+    if submission.options.schedule.writes_training_state and not new:
+        seeds = known.intersection(submission.options.seeds)
+        added += await find_runs_to_train(session, experiment, seeds)
     if added:
         await job_creation.queue_training(session, principal, experiment, added, submission.options)
     if added and not new:
         _audit(session, principal, experiment, "experiment.extend", runs=len(added))
-    await job_state.append_experiment_event(session, experiment)
+    view = await job_state.append_experiment_event(session, experiment)
     warnings = advice.list_warnings(submission.definition, submission.options)
     kept = (
         ()
@@ -107,8 +104,10 @@ async def submit(
     )
     if is_pack_chosen:
         kept = [one for one in kept if one.pointer != "/options/resources/pack"]
-    detail = await _detail(session, experiment)
-    return SubmittedExperiment(**{**dict(detail), "warnings": [*warnings, *kept]}), new
+    definition = read_definition(experiment)
+    return SubmittedExperiment(
+        **dict(view), definition=definition, warnings=[*warnings, *kept]
+    ), new
 
 
 async def check(
@@ -213,21 +212,27 @@ def name_parts(definition: Definition) -> tuple[str, str]:
 
 
 async def _add_runs(
-    session: Session, principal: Principal, experiment: ExperimentRow, submission: Submission
+    session: Session,
+    principal: Principal,
+    experiment: ExperimentRow,
+    submission: Submission,
+    known: Collection[int],
 ) -> list[RunRow]:
-    known = await rows.load_seeds(session, experiment)
+    """Adds runs for the seeds of a submission but those in `known`, which have one."""
     missing = [seed for seed in submission.options.seeds if seed not in known]
     if not missing:
         return []
-    submission_id = await rows.insert_submission(
+    record = await rows.insert_submission(
         session, experiment, submission.provenance, principal.user_id
     )
-    same = {
+    common = {
         "project_id": experiment.project_id,
         "experiment_id": experiment.id,
+        "submission_id": record.id,
+        "state": RunState.QUEUED.value,
         "created_by": principal.user_id,
+        "created_at": record.created_at,
     }
-    common = {**same, "submission_id": submission_id, "state": RunState.QUEUED.value}
     ids = sorted(new_id("run") for _ in missing)
     new = [
         {**common, "id": run_id, "seed": seed} for run_id, seed in zip(ids, missing, strict=True)
@@ -240,17 +245,13 @@ async def _add_runs(
 
 
 async def find_runs_to_train(
-    session: Session, experiment: ExperimentRow, seeds: Collection[int], new: Collection[str]
+    session: Session, experiment: ExperimentRow, seeds: Collection[int]
 ) -> list[RunRow]:
     """Returns the runs of the given seeds that have had tests but no training.
 
     A submission trains these runs as if they were new.
     """
-    known = [
-        run
-        for run in await rows.list_runs_for_seeds(session, experiment, seeds)
-        if run.id not in new
-    ]
+    known = await rows.list_runs_for_seeds(session, experiment, seeds)
     trained = await job_rows.filter_trained(session, [run.id for run in known])
     return [run for run in known if run.id not in trained]
 

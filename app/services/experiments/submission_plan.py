@@ -110,7 +110,7 @@ async def _find_seeds_to_train(
     known = await rows.load_seeds(session, experiment)
     new = [seed for seed in wanted if seed not in known]
     tested = (
-        await experiments.find_runs_to_train(session, experiment, wanted, ())
+        await experiments.find_runs_to_train(session, experiment, wanted)
         if submission.options.schedule.writes_training_state
         else []
     )

@@ -90,7 +90,7 @@ async def _queue_packs(
     """Queues one job for each pack; `earlier` runs of the experiment are before the first one."""
     carried = {job_id: [run.id for run in pack] for job_id, pack in packs.items()}
     places = accumulate(map(len, packs.values()), initial=earlier)
-    queued = await rows.insert(
+    queued = await rows.insert_jobs(
         session,
         [
             {**columns, "id": job_id, "seed_index": place}
@@ -106,7 +106,7 @@ async def _queue_packs(
             else:
                 await _make_current(session, principal, job, run)
     await session.flush()
-    await _record_queued(session, queued, [run for pack in packs.values() for run in pack])
+    await _record_queued(session, queued, carried, [run for pack in packs.values() for run in pack])
     await asyncio.sleep(0)
     return queued
 
@@ -129,10 +129,9 @@ async def _queue_follow_ups(
             **Dependencies(after=("",)).columns,
         }
         ids = {new_id("job"): run_id for run_id in last}
-        queued = await rows.insert(
-            session,
-            [{**columns, "id": job_id} for job_id in ids],
-            {job_id: [run_id] for job_id, run_id in ids.items()},
+        carried = {job_id: [run_id] for job_id, run_id in ids.items()}
+        queued = await rows.insert_jobs(
+            session, [{**columns, "id": job_id} for job_id in ids], carried
         )
         await dependencies.store_each(
             session, {job_id: last[run_id] for job_id, run_id in ids.items()}
@@ -141,7 +140,7 @@ async def _queue_follow_ups(
             job_state.record_creation(
                 session, job, runs_by_id[ids[job.id]], describe_actor(principal)
             )
-        await _record_queued(session, queued, [])
+        await _record_queued(session, queued, carried, [])
         last = {run_id: job_id for job_id, run_id in ids.items()}
 
 
@@ -219,7 +218,7 @@ async def submit(
     evaluate = None if request.schedule.starts_runs else request.evaluate.model_dump(mode="json")
     if request.schedule.writes_training_state:
         columns["seed_index"] = await experiment_rows.find_place_of_run(session, run)
-    (job,) = await rows.insert(
+    (job,) = await rows.insert_jobs(
         session,
         [{**columns, "id": (job_id := new_id("job")), "evaluate": evaluate}],
         {job_id: [run.id]},
@@ -227,7 +226,7 @@ async def submit(
     await dependencies.store(session, [job], before)
     if leads:
         await _make_current(session, principal, job, run)
-    await _record_queued(session, [job], [run] if leads else [])
+    await _record_queued(session, [job], {job.id: [run.id]}, [run] if leads else [])
     job_state.record_creation(session, job, run, describe_actor(principal))
     (view,) = await build_job_views(session, [job])
     return view
@@ -311,11 +310,14 @@ def _columns(
 
 
 async def _record_queued(
-    session: Session, queued: Sequence[JobRow], changed: Sequence[RunRow]
+    session: Session,
+    queued: Sequence[JobRow],
+    run_ids: Mapping[str, Sequence[str]],
+    changed: Sequence[RunRow],
 ) -> None:
+    """Makes queued jobs known, with the runs of each, and the runs that changed with them."""
     announce(session, QUEUE)
     await queue_groups.join_group(session, queued)
-    run_ids = await rows.load_run_ids(session, [job.id for job in queued])
     for job in queued:
         job_events.append_job_event(session, job, run_ids[job.id])
     for run in changed:

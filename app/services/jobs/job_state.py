@@ -24,6 +24,7 @@ from app.services.runs import run_events
 from app.services.snapshots import snapshots
 from app.services.views.experiments import build_experiment_views
 from palestra.contract.names import Schedule
+from palestra.contract.resources import ExperimentView
 from palestra.contract.states import (
     FINAL_JOB_STATES,
     LIVE_JOB_STATES,
@@ -279,9 +280,10 @@ def _append_events(
         job_events.append_runs_changed(session, job)
 
 
-async def append_experiment_event(session: Session, experiment: ExperimentRow) -> None:
-    """Appends an event with the view of a changed experiment."""
+async def append_experiment_event(session: Session, experiment: ExperimentRow) -> ExperimentView:
+    """Appends an event with the view of a changed experiment, and returns the view."""
     (view,) = await build_experiment_views(session, [experiment])
     event_log.record(
         session, "experiment", view, project_id=experiment.project_id, experiment_id=experiment.id
     )
+    return view
