@@ -10,7 +10,9 @@ from palestra.contract.filters import MAX_FILTER
 from palestra.contract.views import View
 
 MOST_RUNS_AT_ONCE: Final = 100
-"""Runs on which one request acts."""
+"""Runs on which one request acts, unless it retries them."""
+MOST_RETRIES_AT_ONCE: Final = 50
+"""Runs that one request retries: a new job takes five times as long as the change of one."""
 MOST_NAMED_RUNS: Final = 1_000
 
 

@@ -1,9 +1,10 @@
 """Pauses, resumes, cancels or changes many jobs in one request."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from app.db.engine import Session
+from app.db.models.jobs import JobRow
 from app.db.repositories import job_batches as rows
 from app.db.repositories.job_batches import Controllable
 from app.db.repositories.jobs import JobFilter
@@ -30,10 +31,10 @@ _STATES: Final[Mapping[JobVerb, frozenset[JobState]]] = {
 }
 """The states in which an action changes something."""
 
-_ACTIONS: Final[Mapping[JobVerb, Callable[[Session, Principal, str, str], Awaitable[Any]]]] = {
-    JobVerb.PAUSE: jobs.pause,
+_ACTIONS: Final[Mapping[JobVerb, Callable[[Session, Principal, str, str], Awaitable[JobRow]]]] = {
+    JobVerb.PAUSE: jobs.apply_pause,
     JobVerb.RESUME: jobs.apply_resume,
-    JobVerb.CANCEL: jobs.cancel,
+    JobVerb.CANCEL: jobs.apply_cancel,
 }
 
 

@@ -170,7 +170,6 @@ async def submit(
     principal: Principal,
     run_id: str,
     request: JobRequest,
-    start: JobStart | None = None,
 ) -> JobView:
     """Queues a job with a schedule on an existing run.
 
@@ -179,7 +178,6 @@ async def submit(
         principal: The caller.
         run_id: Run.
         request: Schedule and options; the pool defaults to that of the run's training.
-        start: What a training starts from; `None`: the newest snapshot, with the same code.
 
     Raises:
         NotFoundError: If the project has no such run, or the run no such snapshot.
@@ -189,6 +187,23 @@ async def submit(
             training job of the run has not ended, or `no_snapshot` if the run has no verified
             snapshot and, for a continuous schedule, no training that will write one.
     """
+    job = await queue_job(session, principal, run_id, request, JobStart())
+    (view,) = await build_job_views(session, [job])
+    return view
+
+
+async def queue_job(
+    session: Session, principal: Principal, run_id: str, request: JobRequest, start: JobStart
+) -> JobRow:
+    """Queues a job like `submit`; returns its row.
+
+    Args:
+        session: A writing session.
+        principal: The caller.
+        run_id: Run.
+        request: Schedule and options; the pool defaults to that of the run's training.
+        start: What a training starts from.
+    """
     run = await find_run(session, principal, run_id, request.schedule)
     if not await experiment_rows.lock_against_moves(session, run.project_id, run.experiment_id):
         raise NotFoundError("run")
@@ -197,7 +212,6 @@ async def submit(
     assert experiment is not None
     pool = request.pool or await _find_training_pool(session, run)
     request = request.model_copy(update={"pool": pool})
-    start = start or JobStart()
     request = await offers.check_job(session, experiment, request, any_code=start.allow_code_change)
     priority_classes.check(principal, run.project_id, request.priority_class, request.limits, "")
     await quotas.check_queued(session, run.project_id, principal.user_id, pool, 1, "/pool")
@@ -228,8 +242,7 @@ async def submit(
         await _make_current(session, principal, job, run)
     await _record_queued(session, [job], {job.id: [run.id]}, [run] if leads else [])
     job_state.record_creation(session, job, run, describe_actor(principal))
-    (view,) = await build_job_views(session, [job])
-    return view
+    return job
 
 
 async def find_run(

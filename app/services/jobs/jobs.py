@@ -24,6 +24,8 @@ from palestra.contract.views import Page
 __all__ = [
     "JobFilter",
     "PageRequest",
+    "apply_cancel",
+    "apply_pause",
     "apply_resume",
     "cancel",
     "find",
@@ -63,10 +65,17 @@ async def pause(session: Session, principal: Principal, job_id: str, reason: str
         NotFoundError: If the project has no job with that ID.
         ConflictError: If the job has ended or is being cancelled.
     """
+    return await _view(session, await apply_pause(session, principal, job_id, reason))
+
+
+async def apply_pause(
+    session: Session, principal: Principal, job_id: str, reason: str = ""
+) -> JobRow:
+    """Requests that a job pauses like `pause`; returns its row."""
     job = await find_to_control(session, principal, job_id)
     if (to := transitions.find_state_after_pause(JobState(job.state))) is not None:
         await job_state.move(session, job, to, _reason(principal, reason))
-    return await _view(session, job)
+    return job
 
 
 async def resume(
@@ -134,12 +143,20 @@ async def cancel(
         ForbiddenError: If the caller may not act on it.
         ConflictError: With the code `already_final` if the job succeeded or failed.
     """
-    job = await _find_to_cancel(session, principal, job_id)
-    if (to := transitions.find_state_after_cancel(JobState(job.state))) is not None:
-        await job_state.move(session, job, to, _reason(principal, reason))
+    job = await apply_cancel(session, principal, job_id, reason)
     if job.project_id not in principal.projects_with(Permission.PROJECT_READ):
         return CancelledJobView(id=job.id, state=JobState(job.state))
     return await _view(session, job)
+
+
+async def apply_cancel(
+    session: Session, principal: Principal, job_id: str, reason: str = ""
+) -> JobRow:
+    """Cancels a job like `cancel`; returns its row."""
+    job = await _find_to_cancel(session, principal, job_id)
+    if (to := transitions.find_state_after_cancel(JobState(job.state))) is not None:
+        await job_state.move(session, job, to, _reason(principal, reason))
+    return job
 
 
 async def _find_to_cancel(session: Session, principal: Principal, job_id: str) -> JobRow:

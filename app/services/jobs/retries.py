@@ -14,6 +14,7 @@ from app.services.audit import audit_log
 from app.services.jobs import job_creation
 from app.services.jobs.job_creation import JobStart
 from app.services.runs import runs
+from app.services.views.jobs import build_job_views
 from palestra.contract.documents import encode_canonical_json
 from palestra.contract.job_options import JobRequest, RetryRequest
 from palestra.contract.resources import JobView
@@ -44,6 +45,15 @@ async def retry(
             `run_busy` if another training job of the run has not ended.
         InvalidError: If the workers of the pool cannot execute the job.
     """
+    job = await apply_retry(session, principal, run_id, request)
+    (view,) = await build_job_views(session, [job])
+    return view
+
+
+async def apply_retry(
+    session: Session, principal: Principal, run_id: str, request: RetryRequest
+) -> JobRow:
+    """Queues a training job like `retry`; returns its row."""
     run = await find_run(session, principal, run_id)
     job = await _latest(session, run)
     if not request.allow_code_change:
@@ -51,9 +61,9 @@ async def retry(
         assert experiment is not None
         await offers.check_same_code(session, experiment, job.pool)
     start = JobStart(afresh=request.origin == "start", allow_code_change=request.allow_code_change)
-    view = await job_creation.submit(session, principal, run.id, _same(job), start)
-    _audit(session, principal, run, view, request)
-    return view
+    new = await job_creation.queue_job(session, principal, run.id, _same(job), start)
+    _audit(session, principal, run, new, request)
+    return new
 
 
 async def find_run(session: Session, principal: Principal, run_id: str) -> RunRow:
@@ -88,7 +98,7 @@ def _same(job: JobRow) -> JobRequest:
 
 
 def _audit(
-    session: Session, principal: Principal, run: RunRow, view: JobView, request: RetryRequest
+    session: Session, principal: Principal, run: RunRow, job: JobRow, request: RetryRequest
 ) -> None:
     audit_log.record(
         session,
@@ -96,5 +106,5 @@ def _audit(
         run.id,
         project_id=run.project_id,
         actor=describe_actor(principal),
-        data={"job": view.id, "origin": request.origin, "reason": request.reason},
+        data={"job": job.id, "origin": request.origin, "reason": request.reason},
     )

@@ -1,9 +1,10 @@
 """Pauses, resumes, cancels or retries many runs in one request."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from app.db.engine import Session
+from app.db.models.jobs import JobRow
 from app.db.repositories import run_batches as rows
 from app.db.repositories.run_batches import ControllableRuns, SelectedRun
 from app.db.repositories.run_groups import RunConditions, build_conditions
@@ -14,6 +15,7 @@ from app.services.lists import requests
 from palestra.contract.job_options import RetryRequest
 from palestra.contract.permissions import Permission
 from palestra.contract.run_batches import (
+    MOST_RETRIES_AT_ONCE,
     MOST_RUNS_AT_ONCE,
     RunRefusal,
     RunsActed,
@@ -30,15 +32,15 @@ _STATES: Final[Mapping[RunVerb, frozenset[RunState]]] = {
 }
 """The states in which an action changes something."""
 
-_ACTIONS: Final[Mapping[RunVerb, Callable[[Session, Principal, str, str], Awaitable[Any]]]] = {
-    RunVerb.PAUSE: jobs.pause,
+_ACTIONS: Final[Mapping[RunVerb, Callable[[Session, Principal, str, str], Awaitable[JobRow]]]] = {
+    RunVerb.PAUSE: jobs.apply_pause,
     RunVerb.RESUME: jobs.apply_resume,
-    RunVerb.CANCEL: jobs.cancel,
+    RunVerb.CANCEL: jobs.apply_cancel,
 }
 
 
 async def act(session: Session, principal: Principal, wanted: RunsAction) -> RunsActed:
-    """Acts on the selected runs, at most 100; counts them alone with `dry_run`.
+    """Acts on the selected runs, at most 100 or 50 retries; counts them alone with `dry_run`.
 
     Acts on the latest training job of each run, and so on the other runs of a pack. A run for which
     the action is refused does not keep others from it. A repeated request changes nothing more: a
@@ -57,8 +59,8 @@ async def act(session: Session, principal: Principal, wanted: RunsAction) -> Run
     sharing = 0
     if wanted.action is not RunVerb.RETRY:
         sharing = await rows.count_same_jobs(session, conditions, mine)
-    most = 0 if wanted.dry_run else MOST_RUNS_AT_ONCE
-    chosen = await rows.list_selected(session, conditions, mine, most) if most else []
+    most = MOST_RETRIES_AT_ONCE if wanted.action is RunVerb.RETRY else MOST_RUNS_AT_ONCE
+    chosen = [] if wanted.dry_run else await rows.list_selected(session, conditions, mine, most)
     refused = await _act_on_all(session, principal, chosen, wanted)
     kept = {refusal.run_id for refusal in refused}
     return RunsActed(
@@ -124,7 +126,7 @@ async def _change(
 ) -> None:
     if wanted.action is RunVerb.RETRY:
         request = RetryRequest(origin=wanted.origin, reason=wanted.reason)
-        await retries.retry(session, principal, run.id, request)
+        await retries.apply_retry(session, principal, run.id, request)
     elif run.job_id is None:
         raise ConflictError("no_training_job", "No training of this run was queued yet.")
     else:

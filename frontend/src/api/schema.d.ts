@@ -1617,8 +1617,9 @@ export interface paths {
          * Act On Runs
          * @description Pauses, resumes, cancels or retries many runs: those named, or all that fit a filter.
          *
-         *     One request acts on 100 runs at most; the next one goes on with `next_after`. With `dry_run` it
-         *     only counts them. A run for which the action is refused does not keep others from it.
+         *     One request acts on 100 runs at most, or retries 50; the next one goes on with `next_after`.
+         *     With `dry_run` it only counts them. A run for which the action is refused does not keep others
+         *     from it.
          */
         post: operations["act_on_runs_of_project"];
         delete?: never;
@@ -2264,8 +2265,9 @@ export interface paths {
          * Act On Runs
          * @description Pauses, resumes, cancels or retries many runs: those named, or all that fit a filter.
          *
-         *     One request acts on 100 runs at most; the next one goes on with `next_after`. With `dry_run` it
-         *     only counts them. A run for which the action is refused does not keep others from it.
+         *     One request acts on 100 runs at most, or retries 50; the next one goes on with `next_after`.
+         *     With `dry_run` it only counts them. A run for which the action is refused does not keep others
+         *     from it.
          */
         post: operations["act_on_runs"];
         delete?: never;

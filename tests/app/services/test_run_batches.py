@@ -9,10 +9,16 @@ from app.domain.principal import Principal
 from app.services.jobs import run_batches
 from palestra.contract.documents import encode_canonical_json
 from palestra.contract.permissions import Role
-from palestra.contract.run_batches import MOST_RUNS_AT_ONCE, RunsActed, RunsAction
+from palestra.contract.run_batches import (
+    MOST_RETRIES_AT_ONCE,
+    MOST_RUNS_AT_ONCE,
+    RunsActed,
+    RunsAction,
+)
 from palestra.contract.states import Cause, Outcome, RunState
 from tests.app.services.test_job_batches import with_role
 from tests.support.server_fixture import World, make_definition
+from tests.support.statements import note_statements
 
 
 async def act(
@@ -57,6 +63,28 @@ async def test_all_that_fit_are_changed_by_several_requests_and_once(world: Worl
     assert states.count(RunState.QUEUED) == 1
     (again,) = await act(world, "cancel", filter=f"-experiment:{kept.id}")
     assert (again.matched, again.done) == (0, ())
+    answers = await act(world, "retry", filter="state:cancelled seed<52")
+    assert [len(one.done) for one in answers] == [MOST_RETRIES_AT_ONCE, 2]
+
+
+@pytest.mark.parametrize(
+    ("verb", "most"), [("pause", 4), ("resume", 7), ("cancel", 5), ("retry", 22)]
+)
+async def test_further_runs_take_few_statements_each(world: World, verb: str, most: int) -> None:
+    """No request builds views of jobs, which it would not answer."""
+    await world.register()
+    await world.submit(seeds=[*range(30)])
+    before = {"resume": "pause", "retry": "cancel"}.get(verb)
+    counts = []
+    for first, number in ((0, 10), (10, 20)):
+        chosen = f"seed>={first} seed<{first + number}"
+        if before is not None:
+            await act(world, before, filter=chosen)
+        with note_statements(world.database) as statements:
+            (acted,) = await act(world, verb, filter=chosen)
+        assert len(acted.done) == number
+        counts.append(len(statements))
+    assert counts[1] - counts[0] <= 10 * most
 
 
 async def test_runs_are_paused_and_resumed_and_retried(world: World) -> None:
