@@ -77,6 +77,7 @@ class Database:
         wait_seconds: Longest time that a transaction waits for a connection, and on SQLite a
             statement for another writer.
         statement_seconds: Longest time of a statement of a session that reads; see `read`.
+        writer: Engine of sessions that write; one of its own by default.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class Database:
         pool_size: int = 10,
         wait_seconds: float = WAIT_SECONDS,
         statement_seconds: float = STATEMENT_SECONDS,
+        writer: AsyncEngine | None = None,
     ) -> None:
         self._url: Final = url
         self.statement_seconds: Final = statement_seconds
@@ -94,11 +96,10 @@ class Database:
         self.engine: Final = _create_engine(
             url, pool_size, wait_seconds, statement_seconds, self._connections
         )
-        self.writer: Final = (
-            _create_engine(url, 1, wait_seconds, statement_seconds, self._connections)
-            if self.engine.dialect.name == "sqlite"
-            else self.engine
-        )
+        self._is_writer_shared: Final = writer is not None
+        if writer is None and self.engine.dialect.name == "sqlite":
+            writer = _create_engine(url, 1, wait_seconds, statement_seconds, self._connections)
+        self.writer: Final = writer or self.engine
         """Engine of sessions that write. SQLite has one writer at a time, so it has one connection:
         those that wait for it hold none, which sessions that read would lack."""
         self.listeners: list[OnCommit] = []
@@ -151,13 +152,18 @@ class Database:
         """Returns the same database with connections of its own.
 
         Work that must go on while requests use all of the others does it by these. The listeners
-        are the same.
+        are the same. On SQLite the connection that writes is the same, too, so that whoever waits
+        for it gets it in turn: SQLite lets the writer of a busy process in again and again, while
+        that of another connection waits.
 
         Args:
             pool_size: Number of connections kept open.
         """
         reserved = Database(
-            self._url, pool_size=pool_size, statement_seconds=BACKGROUND_STATEMENT_SECONDS
+            self._url,
+            pool_size=pool_size,
+            statement_seconds=BACKGROUND_STATEMENT_SECONDS,
+            writer=self.writer if self.engine.dialect.name == "sqlite" else None,
         )
         reserved.listeners = self.listeners
         return reserved
@@ -234,7 +240,7 @@ class Database:
         if self._direct is not None:
             self._direct.close()
             self._direct = None
-        for engine in {self.engine, self.writer}:
+        for engine in {self.engine} if self._is_writer_shared else {self.engine, self.writer}:
             await engine.dispose()
         await sqlite.end(self._connections, _END_SECONDS)
 

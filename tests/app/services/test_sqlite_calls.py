@@ -116,6 +116,31 @@ def test_a_session_that_waits_to_write_holds_no_connection_of_those_that_read(ur
     asyncio.run(read_meanwhile())
 
 
+def test_reserved_sessions_write_in_turn_with_the_others(url: str) -> None:
+    """Regression: telemetry and leases waited until no request wrote any more, or failed."""
+    names: list[str] = []
+
+    async def write(database: Database, name: str) -> None:
+        async with database.write() as session:
+            await session.execute(text("SELECT 1"))
+            names.append(name)
+
+    async def write_together() -> None:
+        database = Database(url)
+        reserved = database.reserve(1)
+        order = [(database, "request"), (reserved, "telemetry"), (database, "another request")]
+        async with database.write() as session:
+            await session.execute(text("SELECT 1"))
+            writers = [asyncio.create_task(write(*each)) for each in order]
+            await until_locked_out(database, writers[0])
+        await asyncio.gather(*writers)
+        await reserved.dispose()
+        await database.dispose()
+
+    asyncio.run(write_together())
+    assert names == ["request", "telemetry", "another request"]
+
+
 def test_the_time_of_an_event_is_read_once_no_other_transaction_writes(url: str) -> None:
     async def write() -> tuple[datetime, datetime]:
         database = Database(url)
