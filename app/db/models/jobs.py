@@ -71,10 +71,6 @@ class JobRow(Base):
         ),
     )
 
-    # Every value is known before the insert, which therefore need not return those of columns that
-    # also have a default of the database.
-    __mapper_args__ = {"eager_defaults": False}  # noqa: RUF012 - read by SQLAlchemy
-
     id: Mapped[str] = mapped_column(String(64), primary_key=True)
     project_id: Mapped[str] = mapped_column(String(64))
     experiment_id: Mapped[str] = mapped_column(String(64))

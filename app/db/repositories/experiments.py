@@ -1,6 +1,6 @@
 """Rows of experiments, submissions and runs."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,6 @@ from sqlalchemy import (
     and_,
     false,
     func,
-    insert,
     or_,
     select,
     tuple_,
@@ -17,6 +16,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import InstrumentedAttribute
 
+from app.db.bulk_insert import insert_rows
 from app.db.clock import db_now
 from app.db.engine import Session
 from app.db.models.experiments import ExperimentRow, RunRow, SubmissionRow
@@ -59,9 +59,7 @@ async def add_members(
     key = {"project_id": project_id, "experiment_id": experiment_id}
     rows = [{**key, **member._asdict()} for member in members]
     if rows:
-        # Rows without a number would each be a statement of their own.
-        statement = insert(DefinitionMemberRow).execution_options(render_nulls=True)
-        await session.execute(statement, rows)
+        await insert_rows(session, DefinitionMemberRow, rows)
 
 
 async def find_by_identity(
@@ -225,16 +223,13 @@ async def list_runs_for_seeds(
     ).all()
 
 
-async def insert_runs(session: Session, rows: list[dict[str, Any]]) -> list[RunRow]:
-    """Adds one row per dict, and flushes.
+async def insert_runs(session: Session, rows: Sequence[dict[str, Any]]) -> list[RunRow]:
+    """Adds one run per dict.
 
-    Rows with `created_at` take less time: PostgreSQL's driver parses a statement that returns the
-    times of many rows for half a millisecond a row.
+    Returns:
+        The runs, of which the session knows nothing.
     """
-    added = [RunRow(**row) for row in rows]
-    session.add_all(added)
-    await session.flush()
-    return added
+    return await insert_rows(session, RunRow, rows)
 
 
 async def find_place_of_run(session: Session, run: RunRow) -> int:
@@ -271,6 +266,12 @@ async def list_runs(session: Session, run_ids: Iterable[str]) -> Sequence[RunRow
 async def lock_run(session: Session, run_id: str) -> None:
     """Locks a run against concurrent submissions of jobs until the transaction ends."""
     await session.execute(select(RunRow.id).where(RunRow.id == run_id).with_for_update())
+
+
+async def set_jobs(session: Session, jobs: Mapping[str, str]) -> None:
+    """Writes the latest training job of runs, by run ID."""
+    rows = [{"id": run_id, "job_id": job_id} for run_id, job_id in jobs.items()]
+    await session.execute(update(RunRow), rows)
 
 
 async def set_run(session: Session, run_id: str, values: dict[str, Any]) -> None:

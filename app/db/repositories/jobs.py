@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Select, and_, bindparam, func, insert, or_
 from sqlalchemy.orm import InstrumentedAttribute
 
 from app.db import clock
+from app.db.bulk_insert import insert_rows
 from app.db.clock import db_now
 from app.db.engine import Session
 from app.db.models.experiments import RunRow
@@ -56,13 +57,15 @@ class JobFilter:
 async def insert_jobs(
     session: Session, rows: Collection[dict[str, Any]], runs: Mapping[str, Sequence[str]]
 ) -> Sequence[JobRow]:
-    """Adds jobs and, per job, the runs that it works on."""
-    # With times that the database sets, the statement returns them, and PostgreSQL's driver parses
-    # it for half a millisecond a row.
+    """Adds jobs and, per job, the runs that it works on.
+
+    Returns:
+        The jobs, of which the session knows nothing.
+    """
     now = await clock.now(session)
-    jobs = [JobRow(created_at=now, queued_at=now, **row) for row in rows]
-    session.add_all(jobs)
-    await session.flush()
+    jobs = await insert_rows(
+        session, JobRow, [{**row, "created_at": now, "queued_at": now} for row in rows]
+    )
     links = [
         {"job_id": job_id, "run_id": run_id, "position": place}
         for job_id, run_ids in runs.items()

@@ -99,13 +99,15 @@ async def _queue_packs(
         carried,
     )
     await dependencies.store(session, queued, before)
+    fresh: dict[str, str] = {}
     for job in queued:
         for run in packs[job.id]:
             if run.job_id is None:
-                run.job_id = job.id
+                fresh[run.id] = run.job_id = job.id
             else:
                 await _make_current(session, principal, job, run)
-    await session.flush()
+    if fresh:
+        await experiment_rows.set_jobs(session, fresh)
     await _record_queued(session, queued, carried, [run for pack in packs.values() for run in pack])
     await asyncio.sleep(0)
     return queued

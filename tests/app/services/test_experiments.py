@@ -2,15 +2,16 @@ import asyncio
 
 import pytest
 
+from app.db.bulk_insert import insert_rows
 from app.db.engine import Database
 from app.db.migrate import read_required_version, read_version, upgrade
-from app.db.models import Base
+from app.db.models import Base, JobRow
 from app.domain.errors import ConflictError, InvalidError, NotFoundError
 from app.domain.paging import PageRequest
 from app.services.experiments import experiments
 from app.services.lists import experiment_list
 from palestra.contract.identity import compute_experiment_id
-from palestra.contract.names import Schedule
+from palestra.contract.names import Schedule, new_id
 from palestra.contract.states import Cause, JobState, Outcome, RunState
 from palestra.contract.work_order import Failure
 from tests.support.server_fixture import World, make_definition
@@ -371,6 +372,24 @@ async def test_no_statement_of_a_submission_grows_with_its_seeds(world: World) -
             await world.submit(definition, seeds=list(range(seeds)))
         longest.append(max(map(len, statements)))
     assert longest[0] == longest[1], max(statements, key=len)
+
+
+async def test_rows_that_are_inserted_together_are_returned_as_the_database_holds_them(
+    world: World, database: Database
+) -> None:
+    job = await world.submit_one_job()
+    names = [attribute.key for attribute in JobRow.__mapper__.column_attrs]
+    async with database.write() as session:
+        stored = await session.get_one(JobRow, job.id)
+        given = ("project_id", "experiment_id", "schedule", "state", "pool", "priority", "gpus")
+        given += ("resources", "limits", "work_order_version", "created_by", "created_at")
+        common = {name: getattr(stored, name) for name in (*given, "queued_at")}
+        rows = [{**common, "id": new_id("job")} for _ in range(2)]
+        inserted = await insert_rows(session, JobRow, rows)
+    async with database.read() as session:
+        for row in inserted:
+            read = await session.get_one(JobRow, row.id)
+            assert [getattr(row, name) for name in names] == [getattr(read, name) for name in names]
 
 
 async def test_the_members_of_a_definition_are_inserted_by_one_statement(world: World) -> None:
