@@ -87,18 +87,17 @@ async def fill(database: Database, world: World, runs: int, series: int) -> None
     chooser = random.Random(1)
     base, evaluation, submission = await _make_templates(world)
     names = ["evaluation/mean", *(f"series-{number}/x" for number in range(series - 1))]
-    async with database.write() as session:
-        session.add_all(SeriesNameRow(id=i + 1, name=name) for i, name in enumerate(names))
-        session.add_all(
-            SetupRow(
-                id=1 + agent * ENVIRONMENTS + env,
-                project_id=world.project_id,
-                agent=f"agent-{agent}",
-                env=f"env-{env}",
-            )
-            for agent in range(AGENTS)
-            for env in range(ENVIRONMENTS)
+    # The database numbers them: with numbers of ours, PostgreSQL would give the same ones again.
+    named = [SeriesNameRow(name=name) for name in names]
+    setups = {
+        (agent, env): SetupRow(
+            project_id=world.project_id, agent=f"agent-{agent}", env=f"env-{env}"
         )
+        for agent in range(AGENTS)
+        for env in range(ENVIRONMENTS)
+    }
+    async with database.write() as session:
+        session.add_all([*named, *setups.values()])
     experiments, members, rows, evaluations, summaries = [], [], [], [], []
     for place in range(runs // SEEDS):
         agent, env = chooser.randrange(AGENTS), chooser.randrange(ENVIRONMENTS)
@@ -126,8 +125,8 @@ async def fill(database: Database, world: World, runs: int, series: int) -> None
                 best = score if number == 0 else chooser.gauss(0, 1)
                 summaries.append(
                     {
-                        "run_id": run_id, "name_id": number + 1,
-                        "setup_id": 1 + agent * ENVIRONMENTS + env, "points": 50, "nonfinite": 0,
+                        "run_id": run_id, "name_id": named[number].id,
+                        "setup_id": setups[agent, env].id, "points": 50, "nonfinite": 0,
                         "last": best - 0.5, "best": best, "best_env_step": 10,
                         "mean10": best - 0.25, "recent": "[1.0,2.0]",
                     }
