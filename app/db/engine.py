@@ -163,7 +163,7 @@ class Database:
             self._url,
             pool_size=pool_size,
             statement_seconds=BACKGROUND_STATEMENT_SECONDS,
-            writer=self.writer if self.engine.dialect.name == "sqlite" else None,
+            writer=None if self.writer is self.engine else self.writer,
         )
         reserved.listeners = self.listeners
         return reserved

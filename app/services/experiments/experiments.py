@@ -84,11 +84,11 @@ async def submit(
     elif experiment.archived_at is not None:
         await rows.set_archived(session, experiment, archived=False)
         _audit(session, principal, experiment, "experiment.restore")
-    known = frozenset() if new else await rows.load_seeds(session, experiment)
-    added = await _add_runs(session, principal, experiment, submission, known)
-    if submission.options.schedule.writes_training_state and not new:
-        seeds = known.intersection(submission.options.seeds)
-        added += await find_runs_to_train(session, experiment, seeds)
+    seeds_of_runs = frozenset() if new else await rows.load_seeds(session, experiment)
+    added = await _add_runs(session, principal, experiment, submission, seeds_of_runs)
+    repeated = seeds_of_runs.intersection(submission.options.seeds)
+    if repeated and submission.options.schedule.writes_training_state:
+        added += await find_runs_to_train(session, experiment, repeated)
     if added:
         await job_creation.queue_training(session, principal, experiment, added, submission.options)
     if added and not new:
@@ -216,10 +216,10 @@ async def _add_runs(
     principal: Principal,
     experiment: ExperimentRow,
     submission: Submission,
-    known: Collection[int],
+    seeds_of_runs: Collection[int],
 ) -> list[RunRow]:
-    """Adds runs for the seeds of a submission but those in `known`, which have one."""
-    missing = [seed for seed in submission.options.seeds if seed not in known]
+    """Adds runs for the seeds of a submission of which the experiment has no run."""
+    missing = [seed for seed in submission.options.seeds if seed not in seeds_of_runs]
     if not missing:
         return []
     record = await rows.insert_submission(
@@ -251,9 +251,9 @@ async def find_runs_to_train(
 
     A submission trains these runs as if they were new.
     """
-    known = await rows.list_runs_for_seeds(session, experiment, seeds)
-    trained = await job_rows.filter_trained(session, [run.id for run in known])
-    return [run for run in known if run.id not in trained]
+    runs = await rows.list_runs_for_seeds(session, experiment, seeds)
+    trained = await job_rows.filter_trained(session, [run.id for run in runs])
+    return [run for run in runs if run.id not in trained]
 
 
 async def get(session: Session, principal: Principal, experiment_id: str) -> ExperimentDetail:

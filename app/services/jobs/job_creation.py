@@ -99,15 +99,15 @@ async def _queue_packs(
         carried,
     )
     await dependencies.store(session, queued, before)
-    fresh: dict[str, str] = {}
+    jobs_of_new_runs: dict[str, str] = {}
     for job in queued:
         for run in packs[job.id]:
             if run.job_id is None:
-                fresh[run.id] = run.job_id = job.id
+                jobs_of_new_runs[run.id] = run.job_id = job.id
             else:
                 await _make_current(session, principal, job, run)
-    if fresh:
-        await experiment_rows.set_jobs(session, fresh)
+    if jobs_of_new_runs:
+        await experiment_rows.set_jobs(session, jobs_of_new_runs)
     await _record_queued(session, queued, carried, [run for pack in packs.values() for run in pack])
     await asyncio.sleep(0)
     return queued
