@@ -14,6 +14,7 @@ import structlog
 from starlette.datastructures import State
 
 from app.bus import Bus, make_bus, publish_all
+from app.cancellation import cancel_all
 from app.daemons import main as daemons
 from app.daemons import uptime
 from app.db.engine import Database
@@ -97,8 +98,7 @@ class _Background:
     async def __aexit__(self, *_: object) -> None:
         """Cancels the tasks, the newest first, and waits for each."""
         for task in reversed(self._tasks):
-            task.cancel()
-            await asyncio.wait([task])
+            await cancel_all([task])
 
 
 def _log_failure(task: asyncio.Task[None]) -> None:

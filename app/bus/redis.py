@@ -16,6 +16,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from app.bus.memory import MemoryBus
+from app.cancellation import cancel_all
 from palestra.backoff import Backoff
 
 _log = structlog.get_logger("palestra.bus")
@@ -53,18 +54,15 @@ class RedisBus(MemoryBus):
 
     async def run(self) -> None:
         """Delivers notifications until cancelled."""
-        owners = {
+        owners = [
             asyncio.create_task(self._run_with_reconnects(self._send, "send")),
             asyncio.create_task(self._run_with_reconnects(self._listen, "listen")),
-        }
+        ]
         try:
             await asyncio.wait(owners)
         finally:
-            # redis-py may swallow a cancellation that coincides with an answer: repeat it.
-            while owners:
-                for owner in owners:
-                    owner.cancel()
-                _, owners = await asyncio.wait(owners, timeout=_CANCEL_SECONDS)
+            # redis-py often drops a cancellation, by `asyncio.wait_for`.
+            await cancel_all(owners, repeat_seconds=_CANCEL_SECONDS)
 
     async def wait_until_connected(self, seconds: float) -> bool:
         """Waits at most `seconds` for the connection; returns whether notifications can arrive."""

@@ -15,6 +15,7 @@ from pathlib import Path
 import structlog
 
 from app.bus import make_bus, publish_all
+from app.cancellation import cancel_all
 from app.daemons.main import run
 from app.db.engine import BACKGROUND_STATEMENT_SECONDS, Database
 from app.db.startup_check import DatabaseStartError, check_database
@@ -66,9 +67,7 @@ async def _serve(settings: Settings) -> None:
         with contextlib.suppress(asyncio.CancelledError):
             await work
     finally:
-        for task in background:
-            task.cancel()
-        await asyncio.wait(background)
+        await cancel_all(background)
         await database.dispose()
 
 

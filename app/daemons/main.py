@@ -3,6 +3,7 @@
 import asyncio
 
 from app.bus import Bus
+from app.cancellation import cancel_all
 from app.daemons.compactor import Compactor
 from app.daemons.curve_compactor import CurveCompactor
 from app.daemons.dispatcher import CeleryDispatchQueue, Dispatcher
@@ -46,16 +47,23 @@ async def run(database: Database, settings: Settings, bus: Bus, broker_users: Br
         idempotency_seconds=settings.idempotency_seconds,
         audit_keep_days=settings.audit_keep_days,
     )
-    remover = ProjectRemover(database, store)
+    daemons = (
+        reaper,
+        compactor,
+        CurveCompactor(database),
+        Summariser(database),
+        Judge(database),
+        ProjectRemover(database, store),
+        SpaceReturner(database),
+        PoolRecorder(database),
+        StartEstimator(database),
+    )
+    work = [dispatcher.run(bus), *(daemon.run() for daemon in daemons)]
+    tasks = [asyncio.create_task(part) for part in work]
     try:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(dispatcher.run(bus))
-            recorder, estimator = PoolRecorder(database), StartEstimator(database)
-            curves, summariser = CurveCompactor(database), Summariser(database)
-            judge, returner = Judge(database), SpaceReturner(database)
-            for daemon in (reaper, compactor, curves, summariser, judge, remover, returner):
-                group.create_task(daemon.run())
-            group.create_task(recorder.run())
-            group.create_task(estimator.run())
+        ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in ended:
+            task.result()
     finally:
+        await cancel_all(tasks)
         queue.close()

@@ -456,7 +456,10 @@ class Stack:
     def stop(self, name: str) -> int:
         """Sends SIGTERM to a process, waits until it has ended and returns its exit code."""
         self.processes[name].send_signal(signal.SIGTERM)
-        return self.processes[name].wait(PATIENCE_SECONDS)
+        try:
+            return self.processes[name].wait(PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{name} does not end; it wrote:\n{self.log(name)}") from None
 
 
 async def _add_project(database_url: str, name: str) -> tuple[str, str]:

@@ -6,6 +6,7 @@ dispatcher sends. A broker that does not let the server make users keeps one for
 of the setting `worker_broker_url`.
 """
 
+import asyncio
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,8 +15,10 @@ from typing import Any, Final, Literal
 from urllib.parse import urlsplit, urlunsplit
 
 import structlog
-from redis.asyncio import Redis
+from redis import Redis
+from redis.backoff import NoBackoff
 from redis.exceptions import RedisError, ResponseError
+from redis.retry import Retry
 
 from app.bus import Bus
 from app.db.engine import BROKER_USERS, Database
@@ -103,8 +106,7 @@ class BrokerUsers:
         async with database.read() as session:
             queues = await rows.list_queues(session)
         try:
-            async with self._connect() as connection:
-                await _update(connection, queues)
+            await asyncio.to_thread(self._update_broker, queues)
         except ResponseError as error:
             if any(part in str(error).lower() for part in _REFUSALS):
                 self._note_kind("shared", str(error))
@@ -116,14 +118,24 @@ class BrokerUsers:
         else:
             self._note_kind("separate")
 
-    def _connect(self) -> Redis:
-        return Redis.from_url(
+    def _update_broker(self, queues: Mapping[str, WorkerQueue]) -> None:
+        with Redis.from_url(
             self._url,
             single_connection_client=True,
             decode_responses=True,
             socket_timeout=_TIMEOUT_SECONDS,
             socket_connect_timeout=_TIMEOUT_SECONDS,
-        )
+            retry=Retry(NoBackoff(), 0),
+        ) as connection:
+            lines = [line.split() for line in _execute_acl(connection, "LIST")]
+            present = {words[1]: words for words in lines}
+            for worker_id, queue in queues.items():
+                words = present.get(worker_id, ())
+                if queue.password_hash is None:
+                    if words:
+                        _execute_acl(connection, "DELUSER", worker_id)
+                elif f"#{queue.password_hash}" not in words:
+                    _execute_acl(connection, "SETUSER", worker_id, *build_rules(queue))
 
     def _note_kind(self, kind: WorkerBrokerUsers, reason: str = "") -> None:
         if kind == self.kind:
@@ -140,21 +152,9 @@ class BrokerUsers:
             _log.info("broker.workers_have_separate_users")
 
 
-async def _update(connection: Redis, queues: Mapping[str, WorkerQueue]) -> None:
-    lines = [line.split() for line in await _execute_acl(connection, "LIST")]
-    present = {words[1]: words for words in lines}
-    for worker_id, queue in queues.items():
-        words = present.get(worker_id, ())
-        if queue.password_hash is None:
-            if words:
-                await _execute_acl(connection, "DELUSER", worker_id)
-        elif f"#{queue.password_hash}" not in words:
-            await _execute_acl(connection, "SETUSER", worker_id, *build_rules(queue))
-
-
-async def _execute_acl(connection: Redis, *words: str) -> Any:
+def _execute_acl(connection: Redis, *words: str) -> Any:
     # redis-py's own function for SETUSER knows no rules of selectors.
-    return await connection.execute_command("ACL", *words)  # type: ignore[no-untyped-call]
+    return connection.execute_command("ACL", *words)  # type: ignore[no-untyped-call]
 
 
 def build_rules(queue: WorkerQueue) -> list[str]:

@@ -14,8 +14,10 @@ from sqlalchemy import func, select
 
 from app.bus import MemoryBus
 from app.daemons.dispatcher import CeleryDispatchQueue, Dispatcher, MessageRefusedError
-from app.db.engine import BROKER_USERS
+from app.db.engine import BROKER_USERS, Session
 from app.db.models import JobRow, WorkerRow
+from app.db.repositories import workers as worker_rows
+from app.db.repositories.workers import WorkerQueue
 from app.services.jobs.dispatch_plan import AssignedJob
 from app.services.workers import pools, workers
 from app.services.workers.broker_users import BrokerUsers
@@ -167,6 +169,24 @@ async def test_users_are_made_again_after_a_restart_of_the_broker_before_message
     assert await dispatcher.tick() == 1
     with connect(answer) as connection:
         assert connection.llen(answer.queue) == 1
+
+
+async def test_updates_end_at_whatever_step_they_are_cancelled(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def list_queues(_: Session) -> dict[str, WorkerQueue]:
+        return {}
+
+    # The steps of reading the database would outnumber those of talking to the broker.
+    monkeypatch.setattr(worker_rows, "list_queues", list_queues)
+    for steps in range(60):
+        updates = asyncio.create_task(site.users.run(site.world.database, MemoryBus()))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        updates.cancel()
+        ended, _ = await asyncio.wait([updates], timeout=PATIENCE_SECONDS)
+        assert ended, steps
+        assert updates.cancelled(), steps
 
 
 async def test_users_of_other_installations_stay(site: Site) -> None:
