@@ -91,14 +91,25 @@ class TrainingAttempt:
         order: Work order.
         directory: Directory of its snapshots.
         snapshot: Snapshot to resume from.
+        scales_by_bounds: Scale of bytes of a training that does not resume; see `Manifest`.
     """
 
-    def __init__(self, order: WorkOrder, directory: Path, snapshot: Path | None = None) -> None:
+    def __init__(
+        self,
+        order: WorkOrder,
+        directory: Path,
+        snapshot: Path | None = None,
+        *,
+        scales_by_bounds: bool = True,
+    ) -> None:
         self.order = order
         self.snapshots = directory
         self.sink = ListSink()
         self.control = ControlFlag()
         self._snapshot = None if snapshot is None else load_order_snapshot(order, snapshot)
+        self._scales_by_bounds = (
+            scales_by_bounds if self._snapshot is None else self._snapshot.manifest.scales_by_bounds
+        )
         self.exact: bool | None = None
 
     def run(self, stop_at: int | None = None, pause_at: int | None = None) -> "TrainingAttempt":
@@ -115,6 +126,7 @@ class TrainingAttempt:
             sink=self.sink,
             control=self.control,
             device=device,
+            scales_by_bounds=self._scales_by_bounds,
         )
         with assemble_training(context) as training:
             if self._snapshot is not None:

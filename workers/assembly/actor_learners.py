@@ -17,10 +17,17 @@ from workers.rl.agents.shared_tensors import SharedTensors, adopt
 from workers.rl.collect.actor_learners import ActorLearner, ActorLearners
 from workers.rl.collect.vector_collector import VectorCollector
 from workers.rl.envs.factory import make_training_vector
+from workers.rl.networks.observation_encoding import with_byte_bounds
 
 
 def build_actor_learners(
-    definition: RlDefinition, agent: SharedA3c, seed: int, device: str, mode: CompileMode
+    definition: RlDefinition,
+    agent: SharedA3c,
+    seed: int,
+    device: str,
+    mode: CompileMode,
+    *,
+    scales_by_bounds: bool = True,
 ) -> ActorLearners:
     """Returns the collector of an A3C training; the caller must close it.
 
@@ -30,6 +37,7 @@ def build_actor_learners(
         seed: The run's seed.
         device: Torch device of the training.
         mode: How gradients are computed.
+        scales_by_bounds: See `Manifest.scales_by_bounds`.
 
     Raises:
         DefinitionError: If the device is a GPU.
@@ -41,19 +49,30 @@ def build_actor_learners(
     assert isinstance(definition.agent, A3cParameters)
     document, count = definition.model_dump_json(), SharedCount()
     makers = [
-        functools.partial(_build_actor_learner, document, agent.shared, count, seed, i, mode)
+        functools.partial(
+            _build_actor_learner,
+            document,
+            agent.shared,
+            count,
+            seed,
+            i,
+            mode=mode,
+            scales_by_bounds=scales_by_bounds,
+        )
         for i in range(definition.agent.processes)
     ]
     return ActorLearners(makers, agent, count)
 
 
-def _build_actor_learner(
+def _build_actor_learner(  # noqa: PLR0913 - keyword only
     document: str,
     shared: SharedTensors,
     count: SharedCount,
     seed: int,
     index: int,
+    *,
     mode: CompileMode,
+    scales_by_bounds: bool,
 ) -> ActorLearner:
     """Builds the actor-learner of index `index`; runs in the actor-learner's process."""
     definition = RlDefinition.model_validate_json(document)
@@ -63,9 +82,10 @@ def _build_actor_learner(
     if spec.vectorization == "async":  # The actor-learner is a separate process already.
         spec = spec.model_copy(update={"vectorization": "sync"})
     env = make_training_vector(spec)
+    space = env.single_observation_space
     learner = A3c(
         hyper,
-        env.single_observation_space,
+        space if scales_by_bounds else with_byte_bounds(space),
         env.single_action_space,
         seed=seed,
         process_idx=index,

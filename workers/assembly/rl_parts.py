@@ -31,12 +31,13 @@ from workers.rl.envs.vector import EpisodeVector, array_layout
 from workers.rl.evaluate.train_data_evaluator import TrainDataEvaluator
 from workers.rl.evaluate.vector_evaluator import EvaluationBudget, SeedRule, VectorEvaluator
 from workers.rl.networks.finite_parameters import find_non_finite
+from workers.rl.networks.observation_encoding import with_byte_bounds
 
 EVALUATION_ENVS = 8
 """Most copies of the evaluation environment that are stepped together."""
 
 
-def build_set(
+def build_set(  # noqa: PLR0913 - keyword only
     definition: RlDefinition,
     seed: int,
     device: str,
@@ -44,10 +45,12 @@ def build_set(
     resources: Resources,
     *,
     runs: int = 1,
+    scales_by_bounds: bool = True,
 ) -> PartSet:
     """Returns the parts of a training, one of `runs` in a pack.
 
     The close methods of the environments and processes are registered with `stack`.
+    `scales_by_bounds` is that of the snapshot with which the training goes on.
 
     Raises:
         DefinitionError: If the definition cannot be executed, for example because the agent does
@@ -55,10 +58,13 @@ def build_set(
         PartNotFoundError: If a part is not installed here.
     """
     env = _close_with(stack, make_training_vector(definition.env, runs))
-    agent = build_agent(definition, env, seed, device)
+    build = functools.partial(
+        build_agent, definition, env, seed, device, scales_by_bounds=scales_by_bounds
+    )
+    agent = build()
     mode = compile_mode(resources.compile, device, max_updates(definition, agent.learn_schedule))
     if mode != "eager":
-        agent = build_agent(definition, env, seed, device, mode)
+        agent = build(mode)
     if definition.export.formats and not getattr(agent, "exportable", True):
         raise DefinitionError(
             f"export.formats: the agent {definition.agent.name!r} cannot be exported: leave export "
@@ -66,7 +72,9 @@ def build_set(
         )
     collector, own_loop = _collector(definition, env, agent, seed)
     if isinstance(agent, SharedA3c):
-        collector = build_actor_learners(definition, agent, seed, device, mode)
+        collector = build_actor_learners(
+            definition, agent, seed, device, mode, scales_by_bounds=scales_by_bounds
+        )
         stack.callback(collector.close)
         collector.wait()
     return PartSet(
@@ -87,10 +95,13 @@ def build_agent(
     seed: int,
     device: str,
     compile_: CompileMode = "eager",
+    *,
+    scales_by_bounds: bool = True,
 ) -> TrainableAgent:
     """Returns a fresh agent of the definition for an environment's spaces."""
+    space = env.single_observation_space
     context = AgentContext(
-        observation_space=env.single_observation_space,
+        observation_space=space if scales_by_bounds else with_byte_bounds(space),
         action_space=env.single_action_space,
         num_envs=definition.env.num_envs,
         seed=seed,
@@ -101,11 +112,13 @@ def build_agent(
     return make_agent(definition.agent, context)
 
 
-def fresh_agent(definition: RlDefinition, seed: int, device: str) -> TrainableAgent:
+def fresh_agent(
+    definition: RlDefinition, seed: int, device: str, *, scales_by_bounds: bool = True
+) -> TrainableAgent:
     """Returns an untrained agent of the definition."""
     env = make_vector(definition.env, 1)
     try:
-        return build_agent(definition, env, seed, device)
+        return build_agent(definition, env, seed, device, scales_by_bounds=scales_by_bounds)
     finally:
         env.close()
 

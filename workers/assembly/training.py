@@ -52,6 +52,8 @@ class TrainingContext:
     sink: Sink
     control: Control
     device: str
+    scales_by_bounds: bool = True
+    """That of the snapshot from which the training goes on; see `Manifest.scales_by_bounds`."""
 
 
 @dataclass(slots=True)
@@ -148,6 +150,7 @@ def _assemble(
         parent=run.snapshot.snapshot_id if run.snapshot else None,
         device=context.device,
         is_exact=parts.resume_exact,
+        scales_by_bounds=context.scales_by_bounds,
     )
     store = SnapshotStore(
         context.snapshots,
@@ -174,10 +177,30 @@ def _assemble(
     )
 
 
-def fresh_agent(definition: Definition, seed: int, device: str) -> TrainableAgent:
-    """Returns an untrained agent or supervised model, into which a snapshot is loaded."""
+def load_agent(
+    definition: Definition, seed: int, snapshot: LoadedSnapshot, device: str
+) -> TrainableAgent:
+    """Returns the agent or supervised model of a snapshot, without its memory."""
+    scales_by_bounds = snapshot.manifest.scales_by_bounds
+    agent = fresh_agent(definition, seed, device, scales_by_bounds=scales_by_bounds)
+    agent.load_state_dict(snapshot.state["agent"])
+    return agent
+
+
+def fresh_agent(
+    definition: Definition, seed: int, device: str, *, scales_by_bounds: bool = True
+) -> TrainableAgent:
+    """Returns an untrained agent or supervised model.
+
+    Args:
+        definition: Definition of the training.
+        seed: The run's seed.
+        device: A torch device.
+        scales_by_bounds: That of the snapshot whose state the agent loads; see
+            `Manifest.scales_by_bounds`.
+    """
     if isinstance(definition, RlDefinition):
-        return rl_parts.fresh_agent(definition, seed, device)
+        return rl_parts.fresh_agent(definition, seed, device, scales_by_bounds=scales_by_bounds)
     from workers.assembly import supervised_parts
 
     return supervised_parts.Model(definition, seed, device)
@@ -236,15 +259,23 @@ def _training_evaluator(context: TrainingContext, agent: TrainableAgent) -> Clos
         return build_evaluator(definition, agent, new_seed_rule(seed), 1)
     if context.order.resources.evaluation == "process":
         return SubprocessEvaluator(
-            functools.partial(_build_in_subprocess, definition.model_dump_json(), seed), agent
+            functools.partial(
+                _build_in_subprocess,
+                definition.model_dump_json(),
+                seed,
+                scales_by_bounds=context.scales_by_bounds,
+            ),
+            agent,
         )
     return build_evaluator(definition, agent, new_seed_rule(seed))
 
 
-def _build_in_subprocess(document: str, seed: int) -> tuple[TrainableAgent, ClosableEvaluator]:
+def _build_in_subprocess(
+    document: str, seed: int, *, scales_by_bounds: bool
+) -> tuple[TrainableAgent, ClosableEvaluator]:
     """Builds agent and evaluator in the process of the background evaluator."""
     definition: Definition = TypeAdapter(Definition).validate_json(document)
-    agent = fresh_agent(definition, seed, "cpu")
+    agent = fresh_agent(definition, seed, "cpu", scales_by_bounds=scales_by_bounds)
     return agent, build_evaluator(definition, agent, new_seed_rule(seed))
 
 
@@ -266,7 +297,13 @@ def _build(context: TrainingContext, stack: ExitStack, runs: int = 1) -> PartSet
     definition, seed, device = context.order.definition, context.run.seed, context.device
     if isinstance(definition, RlDefinition):
         return rl_parts.build_set(
-            definition, seed, device, stack, context.order.resources, runs=runs
+            definition,
+            seed,
+            device,
+            stack,
+            context.order.resources,
+            runs=runs,
+            scales_by_bounds=context.scales_by_bounds,
         )
     from workers.assembly import supervised_parts
 

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 import gymnasium as gym
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_json
 
 from palestra.contract.agents import AgentParameters
 from palestra.contract.wording import summarise_faults
 from workers.assembly.registry import make_agent
+from workers.core.errors import SnapshotUnreadableError
 from workers.core.protocols import TrainableAgent
 from workers.core.recipes import rebuildable
 from workers.core.types import AgentContext, RestoreReport, StateTree
@@ -20,6 +22,7 @@ from workers.rl.envs.env_recipe import env_from_recipe, env_recipe
 from workers.rl.envs.env_types import Env
 from workers.rl.envs.resumable_episode import EpisodeEnv
 from workers.rl.envs.vector import SerialVector
+from workers.rl.networks.observation_encoding import encoding_of, with_byte_bounds
 
 if TYPE_CHECKING:
     from workers.entrypoints.trainer import Trainer
@@ -44,6 +47,8 @@ class AgentAlgorithm:
         max_episode_length: Time limit in env_steps, in addition to the environment's own; `None`
             adds no limit.
         device: A torch device.
+        scales_by_bounds: Whether uint8 observations are divided by the bounds of their space. If
+            not, by 255, for snapshots that were written before format 4.
 
     Raises:
         ValueError: If a parameter is wrong; the message names it.
@@ -59,6 +64,7 @@ class AgentAlgorithm:
         seed: int | None = None,
         max_episode_length: int | None = None,
         device: str = "cpu",
+        scales_by_bounds: bool = True,
     ) -> None:
         recipe = {"id": env} if isinstance(env, str) else env_recipe(env)
         self.max_episode_length = max_episode_length
@@ -66,8 +72,10 @@ class AgentAlgorithm:
         self._vector = SerialVector(
             [partial(self._make_env, recipe, index) for index in range(num_envs)]
         )
+        self._scales_by_bounds = scales_by_bounds
+        space = self._vector.single_observation_space
         context = AgentContext(
-            observation_space=self._vector.single_observation_space,
+            observation_space=space if scales_by_bounds else with_byte_bounds(space),
             action_space=self._vector.single_action_space,
             num_envs=num_envs,
             seed=self._seed,
@@ -84,11 +92,27 @@ class AgentAlgorithm:
             trainer.step_itr += 1
 
     def state_dict(self) -> StateTree:
-        """Returns an empty dictionary: the trainer saves the agent and the collector itself."""
-        return {}
+        """Returns how observations are scaled.
+
+        The trainer saves the agent and the collector itself.
+        """
+        return {"scales_by_bounds": self._scales_by_bounds}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Does nothing; see `state_dict`."""
+        """Checks that observations have the scale of the snapshot.
+
+        Raises:
+            SnapshotUnreadableError: If they do not.
+        """
+        scales_by_bounds = state.get("scales_by_bounds", False)
+        space = self._vector.single_observation_space
+        if scales_by_bounds != self._scales_by_bounds and encoding_of(space) != encoding_of(
+            with_byte_bounds(space)
+        ):
+            raise SnapshotUnreadableError(
+                "the snapshot's agent was trained with another scale of uint8 observations: give "
+                f"AgentAlgorithm scales_by_bounds={scales_by_bounds}"
+            )
 
     def _make_env(self, recipe: StateTree, index: int) -> EpisodeEnv:
         made = (
@@ -133,6 +157,7 @@ class _SeededCollector(VectorCollector):
 
 def _parse_parameters(parameters: Mapping[str, object]) -> Any:
     try:
-        return _PARAMETERS.validate_python(dict(parameters))
+        # As JSON a list is an array, as it is in definitions.
+        return _PARAMETERS.validate_json(to_json(parameters, inf_nan_mode="constants"))
     except ValidationError as error:
         raise ValueError(f"agent: {summarise_faults(error, 'agent', skip=2)}") from error

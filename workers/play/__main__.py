@@ -20,7 +20,7 @@ from palestra.contract.definition import Definition, RlDefinition
 from palestra.contract.identity import hash_definition
 from palestra.contract.play import PlayOrder
 from workers.assembly.registry import check_code
-from workers.assembly.training import fresh_agent
+from workers.assembly.training import load_agent
 from workers.core.errors import DefinitionError, WorkerError
 from workers.core.protocols import TrainableAgent
 from workers.core.types import Array
@@ -81,8 +81,7 @@ def play(order: PlayOrder, on_episode: EpisodeCallback) -> None:
     snapshot = load_snapshot(
         Path(order.snapshot), run_id=None, definition_hash=hash_definition(definition)
     )
-    agent = fresh_agent(definition, snapshot.manifest.seed, order.device)
-    agent.load_state_dict(snapshot.state["agent"])
+    agent = load_agent(definition, snapshot.manifest.seed, snapshot, order.device)
     if order.video is not None:
         _film(definition, agent, order, on_episode)
     else:

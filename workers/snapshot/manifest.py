@@ -20,7 +20,7 @@ from palestra.contract.states import SnapshotReason
 from palestra.contract.telemetry import Number, RunId, SnapshotFile, SnapshotId
 from workers.core.errors import SnapshotUnreadableError
 
-FORMAT_VERSION: Final = 3
+FORMAT_VERSION: Final = 4
 MANIFEST: Final = "MANIFEST.json"
 _CHUNK: Final = 1 << 20
 _MAX_MANIFEST_BYTES: Final = 4 << 20
@@ -42,6 +42,11 @@ class Manifest(Document):
     reason: SnapshotReason
     score: Number | None
     resume_exact: bool
+    scales_by_bounds: bool = False
+    """Whether built-in networks divide uint8 observations by the bounds of their space.
+
+    Otherwise they divide them by 255, as all did before format 4.
+    """
     stop: str | None = None
     """A `StopReason` if training ended here; `None` if it continued or an exception ended it."""
     env_step: Counter

@@ -16,6 +16,7 @@ def snapshot_owner(  # noqa: PLR0913 - one for each fact that differs
     seed: int,
     device: str,
     is_exact: bool = True,
+    scales_by_bounds: bool = True,
     run_id: str | None = None,
     attempt_id: str | None = None,
     experiment_id: str = "",
@@ -28,6 +29,7 @@ def snapshot_owner(  # noqa: PLR0913 - one for each fact that differs
         seed: The run's seed.
         device: Type of the torch device: `cpu` or `cuda`.
         is_exact: Whether the training can be resumed bit-exactly if it runs on the CPU.
+        scales_by_bounds: Whether the networks divide uint8 observations by their bounds.
         run_id: ID of the run; `None` creates a new one.
         attempt_id: ID of the attempt; `None` creates a new one.
         experiment_id: Name of the experiment, function or directory.
@@ -43,6 +45,7 @@ def snapshot_owner(  # noqa: PLR0913 - one for each fact that differs
         versions=versions(),
         device=device_name(device),
         resume_exact=is_exact and device == "cpu",
+        scales_by_bounds=scales_by_bounds,
     )
 
 

@@ -62,6 +62,8 @@ class SnapshotOwner:
     device: str
     resume_exact: bool
     """Whether device and settings allow a bit-exact resume."""
+    scales_by_bounds: bool = True
+    """See `Manifest.scales_by_bounds`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +258,7 @@ def _write(
         resume_exact=owner.resume_exact
         and "memory" in state
         and reason is not SnapshotReason.EXCEPTION,
+        scales_by_bounds=owner.scales_by_bounds,
         stop=state.get("loop", {}).get("stop"),
         env_step=clock.env_steps,
         update=clock.updates,

@@ -1,6 +1,10 @@
 """Converts the state of older snapshots to the current format."""
 
+from typing import Final
+
 from workers.core.types import StateTree
+
+_AGENT_ALGORITHM: Final = "workers.entrypoints.agent_algorithm:AgentAlgorithm"
 
 
 def upgrade_state(state: StateTree, version: int) -> StateTree:
@@ -19,4 +23,8 @@ def upgrade_state(state: StateTree, version: int) -> StateTree:
             "at": loop.pop("evaluated_at"),
         }
         loop["learning"]["warmup_end"] = loop.pop("warmup_end")
+    if version < 4:
+        algorithm = state.get("recipe", {}).get("parts", {}).get("algo")
+        if isinstance(algorithm, dict) and algorithm.get("$build") == _AGENT_ALGORITHM:
+            algorithm["kwargs"]["scales_by_bounds"] = False
     return state

@@ -22,6 +22,7 @@ from palestra.contract.work_order import AttemptReport, Failure, RunOrder, WorkO
 from palestra.telemetry.spool import SpoolWriter
 from workers.assembly.process_setup import prepare_process
 from workers.assembly.registry import check_code
+from workers.assembly.training import load_agent
 from workers.core.types import StopReason
 from workers.engine.clock import StillClock
 from workers.export.onnx import require_packages
@@ -127,7 +128,7 @@ def _export(attempt: RunningAttempt) -> AttemptReport:
     snapshot = attempt.load_snapshot(attempt.run)
     attempt.clock = StillClock.from_state(snapshot.state)
     attempt.end_at_orders()
-    agent = native.load_agent(definition, run.seed, snapshot, attempt.device)
+    agent = load_agent(definition, run.seed, snapshot, attempt.device)
     native.export(
         definition,
         run,

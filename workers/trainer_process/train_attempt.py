@@ -32,7 +32,7 @@ def train(attempt: RunningAttempt) -> AttemptReport:
     snapshot = attempt.load_snapshot(run) if run.snapshot is not None else None
     with (
         attempt.open_records() as sink,
-        _training(attempt, sink, attempt.directory.snapshots) as training,
+        _training(attempt, sink, attempt.directory.snapshots, snapshot) as training,
     ):
         attempt.resume_quality = _resume(training, snapshot)
         with _write_progress(attempt, training):
@@ -45,13 +45,13 @@ def _train_pack(attempt: RunningAttempt) -> AttemptReport:
     """Trains the runs of a pack; the attempt ends with the last of them."""
     order = attempt.order
     snapshots = [None if run.snapshot is None else attempt.load_snapshot(run) for run in order.runs]
-    starts = [
-        None if snapshot is None else (snapshot.manifest.env_step, snapshot.manifest.update)
-        for snapshot in snapshots
-    ]
+    starts = [None if snapshot is None else _describe_start(snapshot) for snapshot in snapshots]
     with ExitStack() as stack:
         sink = SharedSink(stack.enter_context(attempt.open_records()))
-        contexts = [_context(attempt, run, sink, attempt.directory.snapshots) for run in order.runs]
+        contexts = [
+            _context(attempt, run, sink, attempt.directory.snapshots, snapshot)
+            for run, snapshot in zip(order.runs, snapshots, strict=True)
+        ]
         pack = assemble_pack(contexts, starts, stack)
         attempt.clock = pack.trainings[0].engine.clock
         for training in pack.trainings:
@@ -80,6 +80,12 @@ def _train_pack(attempt: RunningAttempt) -> AttemptReport:
     )
     end = _end_of_pack(results)
     return attempt.report_end(end.reason, end.message)
+
+
+def _describe_start(snapshot: LoadedSnapshot) -> tuple[int, int, bool]:
+    """Returns what runs must have in common to go on as one pack."""
+    manifest = snapshot.manifest
+    return manifest.env_step, manifest.update, manifest.scales_by_bounds
 
 
 def _end_of_pack(results: Sequence[RunResult]) -> RunResult:
@@ -134,8 +140,13 @@ def test(attempt: RunningAttempt) -> AttemptReport:
     return attempt.report_end(result.reason, result.message)
 
 
-def _training(attempt: RunningAttempt, sink: Sink, snapshots: Path) -> Training:
-    training = assemble_training(_context(attempt, attempt.run, sink, snapshots))
+def _training(
+    attempt: RunningAttempt,
+    sink: Sink,
+    snapshots: Path,
+    snapshot: LoadedSnapshot | None = None,
+) -> Training:
+    training = assemble_training(_context(attempt, attempt.run, sink, snapshots, snapshot))
     attempt.clock = training.engine.clock
     _note_code(attempt, training)
     return training
@@ -149,7 +160,11 @@ def _note_code(attempt: RunningAttempt, training: Training) -> None:
 
 
 def _context(
-    attempt: RunningAttempt, run: RunOrder, sink: Sink, snapshots: Path
+    attempt: RunningAttempt,
+    run: RunOrder,
+    sink: Sink,
+    snapshots: Path,
+    snapshot: LoadedSnapshot | None,
 ) -> TrainingContext:
     return TrainingContext(
         order=attempt.order,
@@ -159,6 +174,7 @@ def _context(
         sink=sink,
         control=attempt.control,
         device=attempt.device,
+        scales_by_bounds=snapshot is None or snapshot.manifest.scales_by_bounds,
     )
 
 

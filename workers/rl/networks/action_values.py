@@ -11,7 +11,7 @@ from torch import Tensor
 from workers.core.types import Array
 from workers.rl.networks.dueling import DuelingHead
 from workers.rl.networks.mlp import Activation, Floats, Mlp
-from workers.rl.networks.nature_cnn import NatureCnn, is_image
+from workers.rl.networks.nature_cnn import NatureCnn, image_features, is_image
 from workers.rl.networks.noisy import NoisyMlp
 from workers.rl.networks.observation_encoding import Encoding, encoding_of
 from workers.rl.networks.parameter_layout import Parameters
@@ -140,7 +140,7 @@ def make_torso(
     """
     encoding = encoding_of(space)
     if is_image(space):
-        return encoding, NatureCnn("torso", encoding.shape, hidden, has_last_activation=True)
+        return encoding, image_features("torso", space, hidden)
     return encoding, Mlp("torso", (encoding.size, *hidden), activation, has_last_activation=True)
 
 

@@ -5,7 +5,7 @@ Mnih et al. 2015, "Human-level control through deep reinforcement learning", Met
 
 import math
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeGuard
 
 import numpy as np
 import torch
@@ -29,8 +29,8 @@ class NatureCnn:
     """Three convolutions and fully connected layers, with rectifiers between them.
 
     Images are [C, H, W] or [H, W, C], where C is the smaller of the first and the last size, or
-    [H, W]. Bytes are scaled by 1/255, floats are not scaled. Inputs may also be flat float vectors
-    from `Encoding`; passing bytes directly is faster.
+    [H, W]. Bytes are divided by the upper bound of their channel, floats are not scaled. Inputs may
+    also be flat float vectors from `Encoding`; passing bytes directly is faster.
 
     Raises:
         DefinitionError: If `shape` is not that of an image, or the image is too small.
@@ -46,18 +46,20 @@ class NatureCnn:
     """Whether a rectifier also follows the last layer, so that the outputs are features for another
     network.
     """
+    high: tuple[int, ...] = (255,)
+    """Upper bound of bytes, of each channel or of all."""
     _channels: int = field(init=False, repr=False)
     _has_channels_last: bool = field(init=False, repr=False)
     _head: Mlp = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        shape = (1, *self.shape) if len(self.shape) == 2 else self.shape
+        shape = _image_shape(self.shape)
         if len(shape) != 3:
             raise DefinitionError(
                 "the network of Mnih et al. 2015 reads images [C, H, W] or [H, W, C], not "
                 f"{self.shape}: flatten them"
             )
-        channels_last = shape[2] < shape[0]
+        channels_last = _has_channels_last(shape)
         channels, *sides = (shape[2], *shape[:2]) if channels_last else shape
         if min(sides) < SMALLEST:
             raise DefinitionError(
@@ -125,16 +127,21 @@ class NatureCnn:
         Byte images and images [H, W, C] are in the channels-last memory format, in which
         convolutions on the CPU are faster.
         """
-        images = inputs.reshape(
-            inputs.shape[0], *(self.shape if len(self.shape) == 3 else (1, *self.shape))
-        )
+        images = inputs.reshape(inputs.shape[0], *_image_shape(self.shape))
         if self._has_channels_last:
             images = images.permute(0, 3, 1, 2)
         if images.dtype != torch.uint8:
             return images.float()
         if not self._has_channels_last and self._channels > 1:
             images = images.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
-        return images.float() * (1 / 255)
+        return images.float() * self._factor(images)
+
+    def _factor(self, images: Tensor) -> float | Tensor:
+        if len(set(self.high)) == 1:
+            return 1 / self.high[0]
+        return torch.cat(
+            [torch.full((1, 1, 1), 1 / high, device=images.device) for high in self.high]
+        )
 
     def _convolutions(self) -> dict[str, tuple[int, ...]]:
         channels = (self._channels, *(filters for filters, _, _ in _CONVOLUTIONS))
@@ -145,7 +152,17 @@ class NatureCnn:
         }
 
 
-def is_image(space: Space[object]) -> bool:
+def image_features(prefix: str, space: spaces.Box, sizes: tuple[int, ...]) -> NatureCnn:
+    """Returns a network whose outputs are features of a space's images; see `is_image`."""
+    shape = _image_shape(space.shape)
+    axes = (0, 1) if _has_channels_last(shape) else (1, 2)
+    high = np.maximum(space.high.reshape(shape).max(axes), 1)
+    return NatureCnn(
+        prefix, space.shape, sizes, has_last_activation=True, high=tuple(high.tolist())
+    )
+
+
+def is_image(space: Space[object]) -> TypeGuard[spaces.Box]:
     """Returns whether the elements of a space are uint8 images that `NatureCnn` supports."""
     if (
         not isinstance(space, spaces.Box)
@@ -155,6 +172,15 @@ def is_image(space: Space[object]) -> bool:
         return False
     *_, second, largest = sorted(space.shape)
     return min(second, largest) >= SMALLEST
+
+
+def _image_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns the shape of an image with its channels, of which one may be left out."""
+    return (1, *shape) if len(shape) == 2 else shape
+
+
+def _has_channels_last(shape: tuple[int, ...]) -> bool:
+    return shape[2] < shape[0]
 
 
 def _filters_out(sides: list[int]) -> int:

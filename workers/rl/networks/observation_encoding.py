@@ -1,10 +1,10 @@
 """Encoding of observations of a space as input vectors of a network."""
 
 import math
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby
 from typing import Any, Final
 
 import numpy as np
@@ -17,7 +17,7 @@ from torch import Tensor
 from workers.core.errors import DefinitionError
 from workers.core.types import Array
 
-_BYTE_SCALE: Final = 1 / 255
+_LARGEST_BYTE: Final = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +39,14 @@ class Encoding:
     `None` for other spaces.
     """
     scale: float = 1.0
-    """Factor by which arrays are multiplied: 1/255 for bytes, else 1."""
+    """Factor by which arrays are multiplied: for bytes 1 / upper bound, else 1."""
     components: tuple[tuple[int, int], ...] | None = None
     """Smallest value and number of values of each component of a multi-discrete space.
 
     The one-hot vectors of the components are concatenated.
     """
     segments: tuple[tuple[int, float], ...] | None = None
-    """Length and factor of each segment of a flattened composite: 1/255 for bytes, else 1; `None`
-    if all factors are 1, and for spaces that are not composite.
-    """
+    """Length and factor of each segment of the flat vector, whose factors differ."""
 
     def __call__(self, observation: Tensor) -> Tensor:
         """Returns float32 [N, size] of observations [N, *shape]."""
@@ -109,7 +107,8 @@ def encoding_of(space: Space[object]) -> Encoding:
 
     Boxes and binaries are flattened; discrete values, and each component of multi-discrete ones,
     become one-hot vectors. Dicts and tuples reach an agent as one flat float32 vector in the order
-    of `gymnasium.spaces.utils.flatten`, images in them flattened too.
+    of `gymnasium.spaces.utils.flatten`, images in them flattened too. Numbers of uint8 boxes are
+    divided by their upper bounds.
 
     Raises:
         DefinitionError: If the built-in networks cannot read the space.
@@ -129,39 +128,62 @@ def encoding_of(space: Space[object]) -> Encoding:
             shape = tuple(space.shape)
             floating = np.issubdtype(space.dtype, np.floating)
             dtype = np.dtype(np.float32) if floating else np.dtype(space.dtype)
-            _check_holds(space, math.prod(shape))
-            return Encoding(math.prod(shape), shape, dtype, scale=_scale_of(space))
+            factors = _factors_of(space)
+            _check_holds(space, factors.size)
+            return Encoding(factors.size, shape, dtype, **_scaling(factors))
         case spaces.Dict() | spaces.Tuple():
-            parts = groupby(_parts(space), key=lambda part: part[1])
-            segments = tuple(
-                (sum(length for length, _ in group), factor) for factor, group in parts
-            )
-            size = sum(length for length, _ in segments)
-            _check_holds(space, size)
-            has_unit_factors = all(factor == 1.0 for _, factor in segments)
+            factors = _factors_of(space)
+            _check_holds(space, factors.size)
             return Encoding(
-                size, (size,), np.dtype(np.float32), segments=None if has_unit_factors else segments
+                factors.size, (factors.size,), np.dtype(np.float32), **_scaling(factors)
             )
     raise _unreadable(space)
 
 
-def _parts(space: Space[object]) -> Iterator[tuple[int, float]]:
-    """Yields length and factor of each leaf of a composite, in the order of its flat vector."""
+def with_byte_bounds(space: Space[Any]) -> Space[Any]:
+    """Returns a space whose uint8 boxes have the bounds 0 and 255.
+
+    For such a space, `encoding_of` divides all bytes by 255, as networks of snapshots before
+    format 4 do.
+    """
+    match space:
+        case spaces.Box() if space.dtype == np.uint8:
+            return spaces.Box(0, _LARGEST_BYTE, space.shape, np.uint8)
+        case spaces.Dict():
+            # An ordered dictionary keeps the order of the keys.
+            return spaces.Dict(
+                OrderedDict((key, with_byte_bounds(part)) for key, part in space.spaces.items())
+            )
+        case spaces.Tuple():
+            return spaces.Tuple([with_byte_bounds(part) for part in space.spaces])
+    return space
+
+
+def _scaling(factors: npt.NDArray[np.float64]) -> dict[str, Any]:
+    """Returns `scale` or `segments` of an encoding with these factors."""
+    starts = np.flatnonzero(np.diff(factors, prepend=np.nan))
+    if len(starts) == 1:
+        return {"scale": float(factors[0])}
+    lengths = np.diff(starts, append=len(factors))
+    return {"segments": tuple(zip(lengths.tolist(), factors[starts].tolist(), strict=True))}
+
+
+def _factors_of(space: Space[object]) -> npt.NDArray[np.float64]:
+    """Returns the factors of the entries of a space's flat vector."""
     match space:
         case spaces.Dict():
-            for part in space.spaces.values():
-                yield from _parts(part)
+            return _concatenate(space.spaces.values())
         case spaces.Tuple():
-            for part in space.spaces:
-                yield from _parts(part)
+            return _concatenate(space.spaces)
+        case spaces.Box() if space.dtype == np.uint8:
+            return 1 / np.maximum(space.high, 1, dtype=np.float64).reshape(-1)
         case spaces.Box() | spaces.Discrete() | spaces.MultiBinary() | spaces.MultiDiscrete():
-            yield flatdim(space), _scale_of(space)
-        case _:
-            raise _unreadable(space)
+            return np.ones(flatdim(space))
+    raise _unreadable(space)
 
 
-def _scale_of(space: Space[object]) -> float:
-    return _BYTE_SCALE if isinstance(space, spaces.Box) and space.dtype == np.uint8 else 1.0
+def _concatenate(parts: Iterable[Space[object]]) -> npt.NDArray[np.float64]:
+    return np.concatenate([np.empty(0), *map(_factors_of, parts)])
 
 
 @lru_cache

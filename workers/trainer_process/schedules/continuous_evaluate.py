@@ -17,7 +17,7 @@ from palestra.contract.names import EvaluationSource, Schedule
 from palestra.contract.telemetry import Evaluation
 from palestra.contract.work_order import Follow, RunOrder
 from workers.assembly.part_set import ClosableEvaluator
-from workers.assembly.training import build_evaluator, build_train_data_evaluator
+from workers.assembly.training import build_evaluator, build_train_data_evaluator, load_agent
 from workers.core.protocols import ClockView, TrainableAgent
 from workers.core.rng import derive_seed
 from workers.core.types import StopReason
@@ -29,7 +29,6 @@ from workers.recording.recorder import Sink, evaluation_record
 from workers.rl.evaluate.vector_evaluator import SeedRule, fixed_seed_rule
 from workers.snapshot.attempt_store import load_snapshot
 from workers.snapshot.snapshot_directory import LoadedSnapshot
-from workers.trainer_process.schedules.native import load_agent
 
 _LOOK_SECONDS: Final = 0.1
 _PROGRESS_SECONDS: Final = 1.0

@@ -16,7 +16,7 @@ from workers.assembly.training import (
     Training,
     build_evaluator,
     describe_acting,
-    fresh_agent,
+    load_agent,
 )
 from workers.core.protocols import ClockView, TrainableAgent
 from workers.core.rng import derive_seed
@@ -118,12 +118,3 @@ def export_formats(
     """
     can = getattr(agent, "exportable", True)
     return definition.export.formats or (("weights",) if exports_by_default and can else ())
-
-
-def load_agent(
-    definition: Definition, seed: int, snapshot: LoadedSnapshot, device: str
-) -> TrainableAgent:
-    """Returns the agent of a snapshot, without its memory."""
-    agent = fresh_agent(definition, seed, device)
-    agent.load_state_dict(snapshot.state["agent"])
-    return agent

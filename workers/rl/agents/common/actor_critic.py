@@ -12,7 +12,7 @@ from torch import Tensor
 from workers.core.types import AgentContext, Array
 from workers.rl.agents.common.policies import Policy, make_policy
 from workers.rl.networks.mlp import Activation, Mlp
-from workers.rl.networks.nature_cnn import NatureCnn, is_image
+from workers.rl.networks.nature_cnn import NatureCnn, image_features, is_image
 from workers.rl.networks.observation_encoding import Encoding, encoding_of
 from workers.rl.networks.parameter_layout import Layout, Parameters
 
@@ -107,9 +107,7 @@ def actor_critic(
     policy = make_policy(context.action_space, agent)
     encoding = encoding_of(context.observation_space)
     if is_image(context.observation_space):
-        trunk = NatureCnn(
-            "features", encoding.shape, hidden_sizes or (512,), has_last_activation=True
-        )
+        trunk = image_features("features", context.observation_space, hidden_sizes or (512,))
         return ActorCritic(
             policy,
             encoding,

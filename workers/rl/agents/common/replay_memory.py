@@ -84,4 +84,4 @@ def _goals(hindsight: HindsightReplay, context: AgentContext) -> Goals:
 
 def _is_stack(space: Space[object]) -> bool:
     """Returns whether observations are stacks [k, H, W], whose frames can be stored once each."""
-    return is_image(space) and len(space.shape or ()) == 3 and space.shape[0] < space.shape[2]  # type: ignore[index]
+    return is_image(space) and len(space.shape or ()) == 3 and space.shape[0] < space.shape[2]

@@ -1,3 +1,5 @@
+from collections import OrderedDict
+
 import numpy as np
 import pytest
 import torch
@@ -6,7 +8,7 @@ from gymnasium.spaces.utils import flatten, flatten_space
 
 from workers.core.errors import DefinitionError
 from workers.rl.networks.acting_module import ActingModule
-from workers.rl.networks.observation_encoding import encoding_of
+from workers.rl.networks.observation_encoding import encoding_of, with_byte_bounds
 
 NESTED = spaces.Dict(
     {
@@ -25,6 +27,23 @@ NESTED = spaces.Dict(
         (spaces.Box(-1, 1, (2,), np.float32), np.float32([[1, 2]]), [[1, 2]]),
         (spaces.Box(-1, 1, (2, 2), np.float64), np.float32([[[1, 2], [3, 4]]]), [[1, 2, 3, 4]]),
         (spaces.Box(0, 255, (1, 2), np.uint8), np.uint8([[[0, 255]]]), [[0, 1]]),
+        (spaces.Box(0, 1, (2,), np.uint8), np.uint8([[0, 1]]), [[0, 1]]),
+        (spaces.Box(0, 0, (1,), np.uint8), np.uint8([[0]]), [[0]]),
+        (
+            spaces.Box(np.zeros((2, 2)), np.array([[1, 1], [5, 255]]), dtype=np.uint8),
+            np.uint8([[[1, 0], [4, 51]]]),
+            [[1, 0, 0.8, 0.2]],
+        ),
+        (
+            spaces.Tuple((spaces.Box(0, 4, (2,), np.uint8), spaces.MultiBinary(1))),
+            np.float32([[4, 1, 1]]),
+            [[1, 0.25, 1]],
+        ),
+        (
+            spaces.Dict({"a": spaces.Box(0, 9, (1, 1), np.int16)}),
+            np.float32([[9]]),
+            [[9]],
+        ),
         (spaces.Discrete(3), np.int64([2, 0]), [[0, 0, 1], [1, 0, 0]]),
         (spaces.Discrete(3, start=-1), np.int64([-1]), [[1, 0, 0]]),
         (spaces.MultiBinary(3), np.int8([[1, 0, 1]]), [[1, 0, 1]]),
@@ -94,6 +113,22 @@ def test_encoding_under_vmap_equals_encoding_of_each_sample(space) -> None:
     together = torch.func.vmap(encoding)(observation)
     for index in range(3):
         assert torch.equal(together[index], encoding(observation[index]))
+
+
+def test_all_bytes_are_divided_by_255_in_a_space_with_the_bounds_of_bytes() -> None:
+    space = spaces.Dict(
+        OrderedDict(
+            z=spaces.Tuple((spaces.Box(0, 1, (2,), np.uint8), spaces.Discrete(2))),
+            a=spaces.Box(-1, 1, (1,), np.float32),
+        )
+    )
+    widened = with_byte_bounds(space)
+    assert list(widened) == ["z", "a"]
+    observation = np.float32([[1, 0, 1, 0, 0.5]])
+    np.testing.assert_allclose(
+        encoding_of(widened).forward_numpy(observation), [[1 / 255, 0, 1, 0, 0.5]]
+    )
+    np.testing.assert_allclose(encoding_of(space).forward_numpy(observation), observation)
 
 
 def test_encoding_stores_doubles_as_floats() -> None:

@@ -12,7 +12,7 @@ from workers.core.errors import DefinitionError
 from workers.rl.networks.cosine_embedding import CosineEmbedding
 from workers.rl.networks.dueling import DuelingHead, combine_streams
 from workers.rl.networks.mlp import Mlp
-from workers.rl.networks.nature_cnn import NatureCnn, is_image
+from workers.rl.networks.nature_cnn import NatureCnn, image_features, is_image
 from workers.rl.networks.noisy import NoisyMlp
 from workers.rl.networks.observation_encoding import encoding_of
 from workers.rl.networks.recurrent import RecurrentLayer
@@ -53,6 +53,30 @@ def test_the_position_of_the_channels_and_the_encoding_make_no_difference() -> N
     torch.testing.assert_close(last(parameters, images.permute(0, 2, 3, 1)), expected)
     encoding = encoding_of(spaces.Box(0, 255, (3, 40, 36), np.uint8))
     torch.testing.assert_close(first(parameters, encoding(images)), expected)
+
+
+@pytest.mark.parametrize(
+    ("shape", "high"),
+    [
+        ((3, 36, 40), [1, 255, 7]),
+        ((36, 40, 3), [1, 255, 7]),
+        ((36, 40), [4]),
+        ((2, 36, 36), [3, 3]),
+        ((1, 36, 36), [0]),
+    ],
+)
+def test_bytes_of_images_are_divided_by_the_bounds_of_their_channels(
+    shape: tuple[int, ...], high: list[int]
+) -> None:
+    by_channel = np.reshape(high, (1, 1, -1) if shape[-1] == 3 else (-1, 1, 1))
+    bounds = np.broadcast_to(by_channel, (1, *shape) if len(shape) == 2 else shape).reshape(shape)
+    space = spaces.Box(np.zeros(shape, np.uint8), bounds.astype(np.uint8), dtype=np.uint8)
+    network = image_features("q", space, (5,))
+    parameters = network.draw_uniform(make_generator())
+    space.seed(0)
+    images = np.stack([space.sample() for _ in range(2)])
+    expected = network(parameters, torch.from_numpy((images / np.maximum(bounds, 1)).astype("f4")))
+    torch.testing.assert_close(network(parameters, torch.from_numpy(images)), expected)
 
 
 def test_an_image_without_channels_has_one_and_features_are_rectified() -> None:
