@@ -22,6 +22,7 @@ from app.domain.queue import equipment
 from app.domain.queue.packs import resolve_pack
 from app.services import pools
 from app.services.queue.equipped_workers import needs_of
+from palestra.contract import advice
 from palestra.contract.agents import PACKABLE_AGENTS
 from palestra.contract.catalogue import (
     Catalogue,
@@ -41,11 +42,12 @@ from palestra.contract.code import (
 )
 from palestra.contract.definition import Definition, RlDefinition
 from palestra.contract.documents import encode_canonical_json
-from palestra.contract.job_options import JobRequest, Submission
+from palestra.contract.job_options import JobOptions, JobRequest, Submission
 from palestra.contract.names import Schedule
 from palestra.contract.resources import CatalogueView
 from palestra.contract.sb3 import SB3_ACTION_SPACES, Sb3Parameters
 from palestra.contract.upgrade import load_definition
+from palestra.contract.views import SubmissionWarning
 
 _Part = TypeVar("_Part")
 _KIND_NAMES: Final[Mapping[str, str]] = {
@@ -80,13 +82,32 @@ async def get(session: Session, principal: Principal, pool: str) -> CatalogueVie
 
 async def find_episode_limit(session: Session, pool: str, env_id: str) -> int | None:
     """Returns the largest episode limit with which a pool's workers register an environment."""
-    limits = [
-        one["max_episode_steps"]
+    limits = await _list_episode_limits(session, pool, env_id)
+    return max((limit for limit in limits if limit is not None), default=None)
+
+
+async def list_warnings(
+    session: Session, definition: Definition, options: JobOptions
+) -> list[SubmissionWarning]:
+    """Returns warnings of a submission that depend on what the pool's workers offer."""
+    if (
+        not isinstance(definition, RlDefinition)
+        or definition.env.max_episode_steps is not None
+        or not options.schedule.writes_training_state
+    ):
+        return []
+    limits = await _list_episode_limits(session, options.pool, definition.env.id)
+    return [advice.warn_of_cut_episodes(definition.env.id)] if None in limits else []
+
+
+async def _list_episode_limits(session: Session, pool: str, env_id: str) -> list[int | None]:
+    """Returns the episode limit of an environment on each worker of a pool that has it."""
+    return [
+        one.get("max_episode_steps")
         for worker in await rows.list_for_pool(session, pool)
         for one in worker.catalogue.get("environments", ())
-        if one["id"] == env_id and one.get("max_episode_steps") is not None
+        if one["id"] == env_id
     ]
-    return max(limits, default=None)
 
 
 def _catalogue(worker: WorkerRow) -> Catalogue:

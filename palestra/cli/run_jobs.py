@@ -193,10 +193,11 @@ def _print_result(
             format_number(row.mean),
             format_spread(row.stdev, row.episodes),
             *(format_number(value) for value in (row.min, row.median, row.max)),
+            row.cut_episodes,
         ]
         for row in made
     ]
-    headings = ("env_step", "episodes", "mean", "stdev", "min", "median", "max")
+    headings = ("env_step", "episodes", "mean", "stdev", "min", "median", "max", "cut")
     show(build_table(headings, cells, numbers=headings))
 
 

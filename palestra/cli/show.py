@@ -170,11 +170,12 @@ def _evaluations(rows: Sequence[EvaluationView]) -> Any:
             format_spread(row.stdev, row.episodes),
             format_number(row.min),
             format_number(row.max),
+            row.cut_episodes,
             "  ".join(
                 f"{name} {format_number(value, 4)}" for name, value in sorted(row.metrics.items())
             ),
         )
         for row in rows
     ]
-    headings = ("env_step", "source", "episodes", "mean", "stdev", "min", "max", "metrics")
-    return build_table(headings, cells, numbers=headings[:1] + headings[2:7])
+    headings = ("env_step", "source", "episodes", "mean", "stdev", "min", "max", "cut", "metrics")
+    return build_table(headings, cells, numbers=headings[:1] + headings[2:8])

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from palestra.contract.definition import Definition, RlDefinition, SupervisedDefinition
+from palestra.contract.envs import DEFAULT_EPISODE_STEPS
 from palestra.contract.job_options import JobOptions
 from palestra.contract.views import SubmissionWarning
 
@@ -30,6 +31,19 @@ def list_warnings(definition: Definition, options: JobOptions) -> tuple[Submissi
         else _check_supervised(definition)
     )
     return tuple(rules)
+
+
+def warn_of_cut_episodes(env_id: str) -> SubmissionWarning:
+    """Returns the warning that nothing limits the episodes of an environment."""
+    return SubmissionWarning(
+        code="no_time_limit",
+        pointer="/definition/env/max_episode_steps",
+        message=(
+            f"episodes of {env_id} have no time limit: they are cut after "
+            f"{DEFAULT_EPISODE_STEPS:,} env_steps, and an evaluation with such an episode does not "
+            "count for the success score. Set env.max_episode_steps"
+        ),
+    )
 
 
 def _check_rl(definition: RlDefinition) -> Iterator[SubmissionWarning]:

@@ -1,6 +1,6 @@
 """Parameters of environments."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -50,6 +50,12 @@ class AtariPreprocessing(Document):
     """The agent learns from rewards clipped to [-1, 1]."""
 
 
+DEFAULT_EPISODE_STEPS: Final = 10_000
+"""Length in env_steps at which episodes are cut if neither the definition nor the environment's
+registration limits them.
+"""
+
+
 class EnvDefinition(Document):
     """A Gymnasium environment and how many copies of it are stepped together."""
 
@@ -82,7 +88,8 @@ class EnvDefinition(Document):
     max_episode_steps: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
     """Time limit in env_steps; reaching it truncates the episode.
 
-    `null` keeps the environment's own limit.
+    `null` keeps the environment's own limit. Where there is none, episodes are cut after 10,000
+    env_steps.
     """
 
     vectorization: Literal["sync", "async", "native"] = "sync"

@@ -74,7 +74,7 @@ class Limits(Document):
     stall_seconds: StallSeconds = 1_800
     """Longest time without a new env_step or update before the attempt is ended as stalled.
 
-    In a continuous evaluation, the longest that one evaluation may take.
+    Steps of evaluations count.
     """
 
     grace_seconds: GraceSeconds = 120

@@ -94,6 +94,11 @@ class EvaluationView(View):
     length_min: Number
     length_max: Number
     success_rate: float | None = None
+    cut_episodes: int | None = None
+    """Episodes that were cut after 10,000 env_steps because nothing else limits them.
+
+    `null` if the definition or the environment limits episodes.
+    """
     returns: list[Number]
     metrics: dict[str, Number]
     """Of a supervised evaluation, by name; empty for one of episodes."""

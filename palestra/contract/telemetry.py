@@ -173,6 +173,11 @@ class Evaluation(RunRecord):
 
     `null` if the environment reports no success.
     """
+    cut_episodes: Counter | None = None
+    """Counted episodes that were cut after `DEFAULT_EPISODE_STEPS` env_steps.
+
+    `null` if the definition or the environment limits episodes.
+    """
     seed: Counter
     """Seed that the episodes derive from."""
     snapshot_id: SnapshotId | None = None

@@ -81,14 +81,15 @@ class AttemptWithStore:
         declared = await self.declare(name, content, snapshot_id)
         return declared if declared.stored else await self.upload(declared.id, content)
 
-    async def write_snapshot(self, env_step: int, *, score: Any = None, upload: bool = True) -> str:
+    async def write_snapshot(
+        self, env_step: int, *, score: Any = None, upload: bool = True, reason: str = "periodic"
+    ) -> str:
         """Writes and uploads a snapshot: a file of its own and a file that all snapshots share."""
         snapshot_id = new_id("snp")
         files = {"state": f"state at {env_step} {snapshot_id}".encode(), "memory": b"shared"}
         content = [make_file_entry(name, text) for name, text in files.items()]
-        await self.send(
-            records.make_snapshot(self.run_id, snapshot_id, env_step, content, score=score)
-        )
+        record = records.make_snapshot(self.run_id, snapshot_id, env_step, content, score=score)
+        await self.send({**record, "reason": reason})
         for name, text in files.items() if upload else ():
             await self.put(name, text, snapshot_id)
         return snapshot_id

@@ -134,8 +134,16 @@ def make_catalogue() -> dict[str, Any]:
             }
         ],
         "environments": [
-            {"id": "CartPole-v1", "action_space": {"kind": "discrete", "n": 2}},
-            {"id": "Pendulum-v1", "action_space": {"kind": "box", "shape": [1]}},
+            {
+                "id": "CartPole-v1",
+                "action_space": {"kind": "discrete", "n": 2},
+                "max_episode_steps": 500,
+            },
+            {
+                "id": "Pendulum-v1",
+                "action_space": {"kind": "box", "shape": [1]},
+                "max_episode_steps": 200,
+            },
         ],
         "schedules": list(Schedule),
     }

@@ -45,6 +45,7 @@ def smoke_test_cadence(cadence: Cadence) -> Cadence:
         epoch=None,
         evaluation=None,
         has_final_evaluation=True,
+        saves_before_final_evaluation=False,
         snapshot=None,
         saves_best=False,
     )

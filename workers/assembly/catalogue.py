@@ -223,8 +223,11 @@ def _describe_game(spec: EnvSpec) -> EnvironmentDescription | None:
     """
     if not spec.id.startswith("ALE/") and not spec.id.endswith("NoFrameskip-v4"):
         return None
+    frames = spec.kwargs.get("max_num_frames_per_episode")
     return EnvironmentDescription(
-        id=spec.id, action_space=SpaceDescription(kind="discrete", dtype="int64")
+        id=spec.id,
+        action_space=SpaceDescription(kind="discrete", dtype="int64"),
+        max_episode_steps=None if frames is None else frames // spec.kwargs["frameskip"],
     )
 
 

@@ -16,6 +16,7 @@ from workers.assembly.part_set import PartSet
 from workers.assembly.registry import make_agent
 from workers.core.errors import DefinitionError
 from workers.core.protocols import AgentLoop, Collector, Hook, TrainableAgent
+from workers.core.shared_counter import SharedCount
 from workers.core.types import AgentContext, CompileMode, JsonObject, Unit
 from workers.engine.budget import Budget
 from workers.engine.parts import Cadence
@@ -26,7 +27,7 @@ from workers.rl.agents.a3c_shared import SharedA3c
 from workers.rl.agents.pfrl_adapter import ExternalAgent
 from workers.rl.collect.agent_driven_collector import AgentDrivenCollector
 from workers.rl.collect.vector_collector import VectorCollector
-from workers.rl.envs.factory import make_goal_rule, make_training_vector, make_vector
+from workers.rl.envs.factory import find_cut, make_goal_rule, make_training_vector, make_vector
 from workers.rl.envs.vector import EpisodeVector, array_layout
 from workers.rl.evaluate.train_data_evaluator import TrainDataEvaluator
 from workers.rl.evaluate.vector_evaluator import EvaluationBudget, SeedRule, VectorEvaluator
@@ -140,7 +141,11 @@ def describe_acting(definition: RlDefinition) -> tuple[JsonObject, tuple[torch.T
 
 
 def build_evaluator(
-    definition: RlDefinition, agent: TrainableAgent, seeds: SeedRule, episodes: int | None = None
+    definition: RlDefinition,
+    agent: TrainableAgent,
+    seeds: SeedRule,
+    episodes: int | None = None,
+    progress: SharedCount | None = None,
 ) -> VectorEvaluator:
     """Returns an evaluator with an environment of its own.
 
@@ -149,27 +154,29 @@ def build_evaluator(
         agent: The agent to evaluate.
         seeds: Determines the seeds of the episodes.
         episodes: Number of whole episodes; `None` for the definition's budget.
+        progress: Counts the vector steps.
     """
-    budget, on_step = (
-        _evaluation_budget(definition, episodes),
-        getattr(agent, "observe_evaluation", None),
-    )
+    limit = definition.evaluation.max_episode_steps
+    budget = _evaluation_budget(definition, episodes, limit)
+    on_step = getattr(agent, "observe_evaluation", None)
     count = min(budget.episodes or 1, _most_envs(definition, on_step))
-    env = make_vector(definition.env, count, definition.evaluation.max_episode_steps)
-    return VectorEvaluator(env, agent, budget, seeds, on_step)
+    env = make_vector(definition.env, count, limit)
+    return VectorEvaluator(env, agent, budget, seeds, on_step, progress=progress)
 
 
 def build_train_data_evaluator(
-    definition: RlDefinition, agent: TrainableAgent, seed: int, episodes: int | None = None
+    definition: RlDefinition,
+    agent: TrainableAgent,
+    seed: int,
+    episodes: int | None = None,
+    progress: SharedCount | None = None,
 ) -> TrainDataEvaluator:
     """Returns an evaluator on the first training episodes of the run with this seed.
 
     It has the training's time limit.
     """
-    budget, on_step = (
-        _evaluation_budget(definition, episodes),
-        getattr(agent, "observe_evaluation", None),
-    )
+    budget = _evaluation_budget(definition, episodes)
+    on_step = getattr(agent, "observe_evaluation", None)
     env = make_vector(definition.env, min(budget.episodes or 1, _most_envs(definition, on_step)))
     training_envs = (
         definition.agent.processes
@@ -177,7 +184,13 @@ def build_train_data_evaluator(
         else definition.env.num_envs
     )
     return TrainDataEvaluator(
-        env, agent, budget, seed=seed, num_envs=training_envs, on_step=on_step
+        env,
+        agent,
+        budget,
+        seed=seed,
+        num_envs=training_envs,
+        on_step=on_step,
+        progress=progress,
     )
 
 
@@ -229,6 +242,7 @@ def cadence_of(definition: RlDefinition) -> Cadence:
         epoch=loop.epoch_env_steps,
         evaluation=definition.evaluation.every_env_steps,
         evaluates_during_episode=definition.evaluation.during_episode,
+        saves_before_final_evaluation=True,
         snapshot=definition.snapshot.every_env_steps,
         saves_best=definition.snapshot.keep_best,
         saves_memory=definition.snapshot.memory == "full",
@@ -246,12 +260,14 @@ def _collector(
     return collector, functools.partial(train, collector, definition.loop.env_steps)
 
 
-def _evaluation_budget(definition: RlDefinition, episodes: int | None) -> EvaluationBudget:
-    spec = definition.evaluation
+def _evaluation_budget(
+    definition: RlDefinition, episodes: int | None, max_episode_steps: int | None = None
+) -> EvaluationBudget:
+    spec, cut_at = definition.evaluation, find_cut(definition.env, max_episode_steps)
     return (
-        EvaluationBudget(episodes=episodes)
+        EvaluationBudget(episodes=episodes, cut_at=cut_at)
         if episodes
-        else EvaluationBudget(episodes=spec.episodes, steps=spec.steps)
+        else EvaluationBudget(episodes=spec.episodes, steps=spec.steps, cut_at=cut_at)
     )
 
 

@@ -11,6 +11,7 @@ from palestra.contract.definition import SupervisedDefinition
 from workers.assembly.part_set import PartSet
 from workers.assembly.supervised_functions import named_input, named_model
 from workers.core.protocols import Hook, TrainableAgent
+from workers.core.shared_counter import SharedCount
 from workers.core.types import JsonObject, Unit
 from workers.engine.budget import Budget
 from workers.engine.parts import Cadence
@@ -66,6 +67,7 @@ def build_evaluator(
     model: TrainableAgent,
     seeds: SeedRule,
     batches: int | None = None,
+    progress: SharedCount | None = None,
 ) -> ModelEvaluator:
     """Returns an evaluator on the evaluation input.
 
@@ -74,6 +76,7 @@ def build_evaluator(
         model: The `Model` to evaluate.
         seeds: Seeds of the evaluation, for models that draw random numbers.
         batches: Number of batches; `None` for the definition's.
+        progress: Counts the batches.
     """
     return _evaluator(
         definition,
@@ -81,20 +84,24 @@ def build_evaluator(
         input_of(definition, Modes.EVAL),
         batches or definition.evaluation.steps,
         seeds,
+        progress=progress,
     )
 
 
 def build_train_data_evaluator(
-    definition: SupervisedDefinition, model: TrainableAgent, seed: int, batches: int | None = None
+    definition: SupervisedDefinition,
+    model: TrainableAgent,
+    seed: int,
+    batches: int | None = None,
+    progress: SharedCount | None = None,
 ) -> ModelEvaluator:
     """Returns an evaluator on the first batches of the training input.
 
     Their number is that of an evaluation, else that of an epoch.
     """
     steps = batches or definition.evaluation.steps or definition.loop.epoch_updates
-    return _evaluator(
-        definition, model, input_of(definition, Modes.TRAIN), steps, fixed_seed_rule(seed)
-    )
+    input_fn, seeds = input_of(definition, Modes.TRAIN), fixed_seed_rule(seed)
+    return _evaluator(definition, model, input_fn, steps, seeds, progress=progress)
 
 
 def build_hooks(definition: SupervisedDefinition, model: TrainableAgent) -> tuple[Hook, ...]:
@@ -115,6 +122,7 @@ def cadence_of(definition: SupervisedDefinition) -> Cadence:
         budget=Budget({Unit.UPDATES: definition.loop.updates}),
         epoch=IntervalTrigger(definition.loop.epoch_updates, Unit.UPDATES),
         evaluation=_every(definition.evaluation.every_updates),
+        saves_before_final_evaluation=True,
         snapshot=_every(definition.snapshot.every_updates),
         saves_best=definition.snapshot.keep_best,
     )
@@ -143,12 +151,16 @@ def _evaluator(
     input_fn: InputFn,
     steps: int | None,
     seeds: SeedRule,
+    *,
+    progress: SharedCount | None,
 ) -> ModelEvaluator:
     if not isinstance(model, Model):
         raise TypeError("a supervised definition is evaluated on the model that it was built for")
     spec = definition.evaluation
     scoring = Scoring(metric=spec.metric, is_minimized=spec.goal == "minimize")
-    return ModelEvaluator(model.function, model.variables, input_fn, steps, scoring, seeds)
+    return ModelEvaluator(
+        model.function, model.variables, input_fn, steps, scoring, seeds, progress=progress
+    )
 
 
 def _every(updates: int | None) -> IntervalTrigger | None:

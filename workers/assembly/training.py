@@ -27,6 +27,7 @@ from workers.assembly.packs import pack_sets
 from workers.assembly.part_set import ClosableEvaluator, PartSet
 from workers.core.errors import DefinitionError
 from workers.core.protocols import AgentLoop, Control, Hook, TrainableAgent
+from workers.core.shared_counter import SharedCount
 from workers.core.types import JsonObject, RestoreReport
 from workers.engine.engine import Engine
 from workers.engine.parts import Parts
@@ -63,6 +64,8 @@ class Training:
     engine: Engine
     agent: TrainableAgent
     recorder: SpoolRecorder
+    evaluation_progress: SharedCount
+    """Vector steps, or batches, of all evaluations so far."""
     own_loop: AgentLoop | None = None
     """The loop of an agent that trains by itself."""
     _open: ExitStack = field(default_factory=ExitStack)
@@ -135,7 +138,8 @@ def _assemble(
     context: TrainingContext, parts: PartSet, stack: ExitStack, writer: WriterThread
 ) -> Training:
     definition, run = context.order.definition, context.run
-    evaluator = _training_evaluator(context, parts.agent)
+    progress = SharedCount()
+    evaluator = _training_evaluator(context, parts.agent, progress)
     stack.callback(evaluator.close)
     recorded = RecordedRun(
         run.run_id, parts.agent.report_names, parts.agent.metrics, parts.window_env_steps
@@ -172,6 +176,7 @@ def _assemble(
         Engine(engine_parts, cadence, time.monotonic),
         parts.agent,
         recorder,
+        progress,
         parts.own_loop,
         stack.pop_all(),
     )
@@ -207,7 +212,11 @@ def fresh_agent(
 
 
 def build_evaluator(
-    definition: Definition, agent: TrainableAgent, seeds: SeedRule, episodes: int | None = None
+    definition: Definition,
+    agent: TrainableAgent,
+    seeds: SeedRule,
+    episodes: int | None = None,
+    progress: SharedCount | None = None,
 ) -> ClosableEvaluator:
     """Returns an evaluator that owns its environments or inputs.
 
@@ -217,26 +226,31 @@ def build_evaluator(
         seeds: Determines the seeds of the episodes.
         episodes: Number of whole episodes, or of batches for a supervised definition; `None` for
             the definition's budget.
+        progress: Counts vector steps, or batches.
     """
     if isinstance(definition, RlDefinition):
-        return rl_parts.build_evaluator(definition, agent, seeds, episodes)
+        return rl_parts.build_evaluator(definition, agent, seeds, episodes, progress)
     from workers.assembly import supervised_parts
 
-    return supervised_parts.build_evaluator(definition, agent, seeds, episodes)
+    return supervised_parts.build_evaluator(definition, agent, seeds, episodes, progress)
 
 
 def build_train_data_evaluator(
-    definition: Definition, agent: TrainableAgent, seed: int, episodes: int | None = None
+    definition: Definition,
+    agent: TrainableAgent,
+    seed: int,
+    episodes: int | None = None,
+    progress: SharedCount | None = None,
 ) -> ClosableEvaluator:
     """Returns an evaluator on the first training data of the run with this seed.
 
     See `build_evaluator`.
     """
     if isinstance(definition, RlDefinition):
-        return rl_parts.build_train_data_evaluator(definition, agent, seed, episodes)
+        return rl_parts.build_train_data_evaluator(definition, agent, seed, episodes, progress)
     from workers.assembly import supervised_parts
 
-    return supervised_parts.build_train_data_evaluator(definition, agent, seed, episodes)
+    return supervised_parts.build_train_data_evaluator(definition, agent, seed, episodes, progress)
 
 
 def describe_acting(
@@ -253,30 +267,33 @@ def describe_acting(
     return supervised_parts.describe_acting(definition, agent)
 
 
-def _training_evaluator(context: TrainingContext, agent: TrainableAgent) -> ClosableEvaluator:
+def _training_evaluator(
+    context: TrainingContext, agent: TrainableAgent, progress: SharedCount
+) -> ClosableEvaluator:
     definition, seed = context.order.definition, context.run.seed
     if context.order.schedule is Schedule.TEST:
-        return build_evaluator(definition, agent, new_seed_rule(seed), 1)
+        return build_evaluator(definition, agent, new_seed_rule(seed), 1, progress)
     if context.order.resources.evaluation == "process":
         return SubprocessEvaluator(
             functools.partial(
                 _build_in_subprocess,
                 definition.model_dump_json(),
                 seed,
+                progress,
                 scales_by_bounds=context.scales_by_bounds,
             ),
             agent,
         )
-    return build_evaluator(definition, agent, new_seed_rule(seed))
+    return build_evaluator(definition, agent, new_seed_rule(seed), progress=progress)
 
 
 def _build_in_subprocess(
-    document: str, seed: int, *, scales_by_bounds: bool
+    document: str, seed: int, progress: SharedCount, *, scales_by_bounds: bool
 ) -> tuple[TrainableAgent, ClosableEvaluator]:
     """Builds agent and evaluator in the process of the background evaluator."""
     definition: Definition = TypeAdapter(Definition).validate_json(document)
     agent = fresh_agent(definition, seed, "cpu", scales_by_bounds=scales_by_bounds)
-    return agent, build_evaluator(definition, agent, new_seed_rule(seed))
+    return agent, build_evaluator(definition, agent, new_seed_rule(seed), progress=progress)
 
 
 def _video_hooks(

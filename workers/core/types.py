@@ -269,6 +269,11 @@ class EvaluationResult:
 
     `None` if the environment does not report success.
     """
+    cut_episodes: int | None = None
+    """Number of counted episodes that were cut because nothing else limits them.
+
+    `None` if the definition or the environment limits episodes.
+    """
     is_partial: bool = False
     """Whether no episode finished within the steps, so the only return is of a partial episode."""
     metrics: Mapping[str, float] = field(default_factory=dict)

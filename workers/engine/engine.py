@@ -26,8 +26,9 @@ The order of one iteration, in both drivers:
     11. yield
 
 At the end of a run: the last epoch closes, one final evaluation unless the current state was
-evaluated, on_finish, the final snapshot. At a pause, cancel or drain: on_finish and a snapshot,
-unless this iteration has already written one. On an exception: a snapshot with that reason.
+evaluated (with a periodic snapshot before it), on_finish, the final snapshot. At a pause, cancel or
+drain: on_finish and a snapshot, unless this iteration has already written one. On an exception: a
+snapshot with that reason.
 """
 
 from collections.abc import Generator, Iterator
@@ -430,6 +431,10 @@ class Engine:
             if self._cadence.has_final_evaluation and not self._evaluations.has_evaluated(
                 self.clock
             ):
+                if self._cadence.saves_before_final_evaluation and self._snapshots.is_needed(
+                    self.clock
+                ):
+                    self._save(SnapshotReason.PERIODIC)
                 self._evaluate()
         reason = self.result.reason
         for on_finish in self._hooks.on_finish:

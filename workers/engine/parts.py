@@ -89,6 +89,8 @@ class Cadence:
     """
     has_final_evaluation: bool = True
     """Evaluate once at the end of the run; false if another process does."""
+    saves_before_final_evaluation: bool = False
+    """Save a periodic snapshot before it, so that the training is not lost if it never ends."""
     snapshot: int | Trigger | None = None
     saves_best: bool = True
     saves_best_separately: bool = False

@@ -296,8 +296,12 @@ class SuccessHook:
         self._stop_if_reached(view)
 
     def on_evaluation(self, view: EngineView, result: EvaluationResult) -> None:
-        """Counts consecutive evaluations that reach the score; requests a stop if they suffice."""
-        self._reached = self._reached + 1 if is_reached(self._score, result.mean) else 0
+        """Counts consecutive evaluations that reach the score; requests a stop if they suffice.
+
+        An evaluation with episodes that were cut is none of them.
+        """
+        is_success = not result.cut_episodes and is_reached(self._score, result.mean)
+        self._reached = self._reached + 1 if is_success else 0
         self._stop_if_reached(view)
 
     def state_dict(self) -> StateTree:

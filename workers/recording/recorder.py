@@ -335,6 +335,7 @@ def evaluation_record(
         length_max=result.length_max,
         returns=returns,
         success_rate=result.success_rate,
+        cut_episodes=result.cut_episodes,
         metrics=dict(result.metrics),
         seed=result.seed,
         **marks,

@@ -34,7 +34,8 @@ class SnapshotStore:
     Args:
         directory: Directory of the snapshots; created if it does not exist.
         owner: Run, attempt and versions that the manifests name.
-        keep_last: Number of newest snapshots to keep, at least 2, in addition to the best one.
+        keep_last: Number of newest snapshots to keep, at least 2, in addition to the best one. That
+            before the final evaluation is none of them once the final one is complete.
         announce: Called with a record of each complete snapshot.
     """
 
@@ -52,6 +53,8 @@ class SnapshotStore:
         self._keep_last = max(2, keep_last)
         self._announce = announce
         self._written: list[str] = []
+        self._repeated: set[str] = set()
+        """Snapshots of the same state as the final one."""
         self._best: tuple[float, str] | None = None
         self._last_size = 0
         """Bytes of the last snapshot, without files shared with the snapshot before it."""
@@ -80,6 +83,8 @@ class SnapshotStore:
             for file in manifest.files
             if before is not None and before.find_shared_file(target / file.name, file.name)
         }
+        if before is not None and _is_repeated(before.manifest, manifest):
+            self._repeated.add(before.manifest.snapshot_id)
         self._last = PreviousSnapshot(target, manifest)
         self._checked &= shared
         self._written.append(manifest.snapshot_id)
@@ -92,7 +97,8 @@ class SnapshotStore:
 
         The supervisor then uploads the newer ones instead.
         """
-        kept = set(self._written[-self._keep_last :]) | ({self._best[1]} if self._best else set())
+        different = [one for one in self._written if one not in self._repeated]
+        kept = set(different[-self._keep_last :]) | ({self._best[1]} if self._best else set())
         unneeded = [one for one in self._written if one not in kept]
         if unneeded and self._is_last_complete():
             for snapshot_id in unneeded:
@@ -108,6 +114,14 @@ class SnapshotStore:
         except SnapshotUnreadableError:
             return False
         return True
+
+
+def _is_repeated(before: Manifest, manifest: Manifest) -> bool:
+    """Returns whether the snapshot before the final one has the same state."""
+    if (before.reason, manifest.reason) != (SnapshotReason.PERIODIC, SnapshotReason.FINISH):
+        return False
+    counters = [(one.env_step, one.update, one.episode) for one in (before, manifest)]
+    return counters[0] == counters[1]
 
 
 def load_snapshot(directory: Path, *, run_id: str | None, definition_hash: str) -> LoadedSnapshot:

@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Any
 
 from workers.core.errors import DefinitionError
 from workers.core.protocols import ClockView
 from workers.core.rng import preserve_global_state, seed_global
+from workers.core.shared_counter import SharedCount
 from workers.core.types import EvaluationResult
 from workers.rl.evaluate.vector_evaluator import SeedRule, summarise
 from workers.supervised.batches import InputFn, as_batches, is_one_batch
@@ -49,9 +51,10 @@ class ModelEvaluator:
         steps: Number of batches; `None` for all batches of the input.
         scoring: Selects the metric that is the score.
         seeds: Returns the seed of each evaluation, for models that draw random numbers.
+        progress: Counts the batches.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keyword only
         self,
         model: ModelFunction,
         variables: Variables,
@@ -59,6 +62,8 @@ class ModelEvaluator:
         steps: int | None,
         scoring: Scoring,
         seeds: SeedRule,
+        *,
+        progress: SharedCount | None = None,
     ) -> None:
         self._model = model
         self._variables = variables
@@ -66,6 +71,7 @@ class ModelEvaluator:
         self._steps = steps
         self._scoring = scoring
         self._seeds = seeds
+        self._progress = progress
 
     def evaluate(self, clock: ClockView) -> EvaluationResult:
         """Runs one evaluation."""
@@ -76,10 +82,15 @@ class ModelEvaluator:
             batches = [given] if self._steps is None and is_one_batch(given) else as_batches(given)
             metrics, count = mean_values(
                 islice(batches, self._steps),
-                lambda batch: evaluate_batch(self._model, self._variables, batch).scalars,
+                self._evaluate_batch,
             )
         result = summarise([self._scoring.score(metrics)], [count], seed)
         return replace(result, metrics=metrics)
+
+    def _evaluate_batch(self, batch: tuple[object, object]) -> Mapping[str, Any]:
+        if self._progress is not None:
+            self._progress.add(1)
+        return evaluate_batch(self._model, self._variables, batch).scalars
 
     def close(self) -> None:
         """Does nothing: no resource is held between evaluations."""

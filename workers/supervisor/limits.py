@@ -25,9 +25,10 @@ class Breach:
 class LimitWatch:
     """Decides whether an attempt has reached one of its limits.
 
-    A continuous evaluation that waits for a snapshot sets `waiting` in its progress and counts
-    its polls there. The waiting time does not count as wall time, and polls count as progress: the
-    attempt is stalled only if an evaluation does not end, or if polling has stopped.
+    Steps of evaluations count as progress. A continuous evaluation that waits for a snapshot sets
+    `waiting` in its progress and counts its polls there. The waiting time does not count as wall
+    time, and polls count as progress: the attempt is stalled only if an evaluation makes no step,
+    or if polling has stopped.
 
     Args:
         schedule: Schedules that read one snapshot have no stall limit.
@@ -74,7 +75,11 @@ class LimitWatch:
                 "resume the run.",
             )
         if self._watches_stalls and now - self._moved >= stall:
-            missing = "No evaluation ended" if self._follows else "No new env_step or update"
+            missing = (
+                "No step of an evaluation"
+                if self._follows
+                else "No new env_step, in training or in an evaluation, and no update"
+            )
             return Breach(
                 Cause.STALLED,
                 f"{missing} for {stall} s: the environment hangs, or limits.stall_seconds is too "

@@ -11,7 +11,7 @@ from palestra.contract.names import Schedule
 from palestra.contract.states import ResumeQuality
 from palestra.contract.work_order import AttemptReport, RunEnd, RunOrder
 from workers.assembly.training import Training, TrainingContext, assemble_pack, assemble_training
-from workers.core.types import StopReason
+from workers.core.types import JsonObject, StopReason
 from workers.engine.parts import RunResult
 from workers.ipc import run_log
 from workers.recording.progress_file import ProgressFile
@@ -180,10 +180,24 @@ def _context(
 
 @contextmanager
 def _write_progress(attempt: RunningAttempt, *trainings: Training) -> Iterator[None]:
-    """Writes the progress of the trainings for the supervisor while the context is open."""
-    progress = ProgressFile(
-        attempt.directory.progress, [training.engine.clock for training in trainings]
-    )
+    """Writes the progress of the trainings for the supervisor while the context is open.
+
+    The counters are those of the first run, to which the supervisor attributes its measurements.
+    Iterations and evaluations are summed over all runs, so that the file changes as long as any run
+    makes progress. Clocks are read without a lock, so counters may be one iteration apart.
+    """
+    clocks = [training.engine.clock for training in trainings]
+
+    def describe() -> JsonObject:
+        return {
+            "env_step": clocks[0].env_steps,
+            "update": clocks[0].updates,
+            "episode": clocks[0].episodes,
+            "iteration": sum(clock.iterations for clock in clocks),
+            "evaluation": sum(training.evaluation_progress.value for training in trainings),
+        }
+
+    progress = ProgressFile(attempt.directory.progress, describe)
     progress.start()
     try:
         yield

@@ -94,19 +94,22 @@ async def submit(
     if added and not new:
         _audit(session, principal, experiment, "experiment.extend", runs=len(added))
     view = await job_state.append_experiment_event(session, experiment)
-    warnings = advice.list_warnings(submission.definition, submission.options)
+    options, definition = submission.options, submission.definition
+    warnings = [
+        *advice.list_warnings(definition, options),
+        *await offers.list_warnings(session, definition, options),
+    ]
     kept = (
         ()
         if new
         else await unapplied_options.list_warnings(
-            session, experiment, submission.options, {run.id for run in added}
+            session, experiment, options, {run.id for run in added}
         )
     )
     if is_pack_chosen:
         kept = [one for one in kept if one.pointer != "/options/resources/pack"]
-    definition = read_definition(experiment)
     return SubmittedExperiment(
-        **dict(view), definition=definition, warnings=[*warnings, *kept]
+        **dict(view), definition=read_definition(experiment), warnings=[*warnings, *kept]
     ), new
 
 

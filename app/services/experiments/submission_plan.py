@@ -13,6 +13,7 @@ from app.db.repositories.start_order import LoadedJob
 from app.domain.principal import Principal
 from app.domain.queue.equipment import Needs
 from app.domain.queue.start_order import Group, QueuedJob
+from app.services import offers
 from app.services.experiments import experiments, unapplied_options
 from app.services.jobs import dependencies
 from app.services.jobs.job_creation import group_into_packs
@@ -81,6 +82,7 @@ async def plan(session: Session, principal: Principal, submission: Submission) -
         )
         await dependencies.check(session, project_id, options.after, options.on, "/options")
     warnings = list(advice.list_warnings(definition, options))
+    warnings += await offers.list_warnings(session, definition, options)
     if experiment is not None:
         warnings += await _list_unapplied_options(session, experiment, submission, seeds)
     slugs = await access_rows.load_project_slugs(session, {project_id})

@@ -258,16 +258,31 @@ async def _apply_retention(session: Session, run: SnapshotRun) -> None:
 def choose_ids_to_keep(verified: Sequence[SnapshotRow], rule: Retention) -> set[str]:
     """Returns which verified snapshots to keep: the last ones, the best one and the pinned ones.
 
+    The snapshot before the final evaluation is none of the last ones if there is the final one.
+
     Args:
         verified: The verified snapshots of a run, newest first, superseded ones among them.
         rule: The retention rule of the definition.
     """
     history = [snapshot for snapshot in verified if not snapshot.superseded]
     best = _best(history) if rule.keep_best else None
-    wanted = history[: rule.keep_last] + ([best] if best is not None else [])
+    different = [
+        snapshot
+        for newer, snapshot in zip([None, *history], history, strict=False)
+        if newer is None or not _is_repeated(snapshot, newer)
+    ]
+    wanted = different[: rule.keep_last] + ([best] if best is not None else [])
     return {snapshot.id for snapshot in wanted} | {
         snapshot.id for snapshot in verified if snapshot.pinned
     }
+
+
+def _is_repeated(snapshot: SnapshotRow, newer: SnapshotRow) -> bool:
+    """Returns whether the snapshot before the final one has the same state."""
+    if (snapshot.reason, newer.reason) != (SnapshotReason.PERIODIC, SnapshotReason.FINISH):
+        return False
+    counters = [(one.env_step, one.update, one.episode) for one in (snapshot, newer)]
+    return counters[0] == counters[1]
 
 
 async def _record_changed(

@@ -4434,7 +4434,8 @@ export interface components {
             /**
              * @description Time limit in env_steps; reaching it truncates the episode.
              *
-             *     `null` keeps the environment's own limit.
+             *     `null` keeps the environment's own limit. Where there is none, episodes are cut after 10,000
+             *     env_steps.
              */
             max_episode_steps?: number | null;
             /**
@@ -4613,6 +4614,12 @@ export interface components {
          * @description One evaluation: exploration off, a separate environment; `source` states the seeds.
          */
         Evaluation: {
+            /**
+             * @description Counted episodes that were cut after `DEFAULT_EPISODE_STEPS` env_steps.
+             *
+             *     `null` if the definition or the environment limits episodes.
+             */
+            cut_episodes?: number | null;
             env_step: number;
             episode: number;
             /** @description Episodes counted. */
@@ -4713,6 +4720,12 @@ export interface components {
             attempt_id: string;
             /** Format: date-time */
             created_at: string;
+            /**
+             * @description Episodes that were cut after 10,000 env_steps because nothing else limits them.
+             *
+             *     `null` if the definition or the environment limits episodes.
+             */
+            cut_episodes?: number | null;
             env_step: number;
             episode: number;
             episodes: number;
@@ -5736,7 +5749,7 @@ export interface components {
             /**
              * @description Longest time without a new env_step or update before the attempt is ended as stalled.
              *
-             *     In a continuous evaluation, the longest that one evaluation may take.
+             *     Steps of evaluations count.
              * @default 1800
              */
             stall_seconds: number;

@@ -214,6 +214,20 @@ async def test_retention_keeps_the_last_snapshots_and_the_best_and_deletes_the_o
     assert refusal.value.code == "snapshot_deleted"
 
 
+async def test_the_final_snapshot_takes_the_place_of_that_before_the_final_evaluation(
+    live_run: AttemptWithStore,
+) -> None:
+    ids = [await live_run.write_snapshot(step) for step in (100, 200, 200)]
+    assert await list_kept(live_run, ids) == ids[1:], "the retention rule keeps two"
+    final = await live_run.write_snapshot(200, reason="finish")
+    assert await list_kept(live_run, [*ids, final]) == [ids[1], final]
+
+
+async def list_kept(run: AttemptWithStore, ids: list[str]) -> list[str]:
+    views = await run.list_snapshots()
+    return [one for one in ids if views[one].state == SnapshotState.VERIFIED]
+
+
 async def test_a_snapshot_that_a_live_attempt_reads_is_kept(live_run: AttemptWithStore) -> None:
     first = await live_run.write_snapshot(100)
     job = await live_run.world.add_job(live_run.run_id, Schedule.EVALUATE)

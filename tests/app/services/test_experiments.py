@@ -8,13 +8,18 @@ from app.db.migrate import read_required_version, read_version, upgrade
 from app.db.models import Base, JobRow
 from app.domain.errors import ConflictError, InvalidError, NotFoundError
 from app.domain.paging import PageRequest
-from app.services.experiments import experiments
+from app.services.experiments import experiments, submission_plan, submission_preview
 from app.services.lists import experiment_list
 from palestra.contract.identity import compute_experiment_id
 from palestra.contract.names import Schedule, new_id
 from palestra.contract.states import Cause, JobState, Outcome, RunState
 from palestra.contract.work_order import Failure
-from tests.support.server_fixture import World, make_definition
+from tests.support.server_fixture import (
+    World,
+    make_catalogue,
+    make_definition,
+    make_submission,
+)
 from tests.support.statements import note_statements
 
 both_databases = pytest.mark.both_databases(
@@ -458,6 +463,26 @@ async def test_a_submission_that_cannot_learn_gets_a_warning(world: World) -> No
     ]
     fine, _ = await world.submit()
     assert fine.warnings == []
+
+
+async def test_an_environment_without_a_time_limit_gets_a_warning(world: World) -> None:
+    catalogue = make_catalogue()
+    cliff = {"id": "CliffWalking-v1", "action_space": {"kind": "discrete", "n": 4}}
+    environments = [*catalogue["environments"], cliff]
+    await world.register(name="w1", catalogue={**catalogue, "environments": environments})
+    made, _ = await world.submit(make_definition(env={"id": "CliffWalking-v1"}))
+    assert [(one.code, one.pointer) for one in made.warnings] == [
+        ("no_time_limit", "/definition/env/max_episode_steps")
+    ]
+    limited, _ = await world.submit(
+        make_definition(env={"id": "CliffWalking-v1", "max_episode_steps": 200})
+    )
+    assert limited.warnings == []
+    submission = make_submission(make_definition(env={"id": "CliffWalking-v1", "num_envs": 2}))
+    async with world.database.read() as session:
+        plan = await submission_plan.plan(session, world.admin, submission)
+        preview = await submission_preview.preview(session, plan)
+    assert [one.code for one in preview.warnings] == ["no_time_limit"]
 
 
 async def test_a_resubmission_lists_the_options_that_were_not_applied(world: World) -> None:

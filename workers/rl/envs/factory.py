@@ -15,7 +15,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec as Registered
 
 import workers.rl.envs.builtin  # noqa: F401 - registers palestra/...
-from palestra.contract.envs import EnvDefinition
+from palestra.contract.envs import DEFAULT_EPISODE_STEPS, EnvDefinition
 from workers.core.errors import DefinitionError, PartNotFoundError
 from workers.core.types import GoalRule
 from workers.ipc.allowed_paths import list_allowed_paths
@@ -48,7 +48,7 @@ def make_vector(
         spec: The environment's definition.
         num_envs: Number of copies; `None` takes that of `spec`.
         max_episode_steps: Time limit in env_steps; `None` takes that of `spec`, or else that of the
-            registered environment.
+            registered environment, or else `find_cut`.
         runs: Number of such vectors that will be stepped together, see
             `workers.rl.envs.concatenated_vector`.
         needs_seeded_episodes: Whether each episode must depend on its seed alone. If not, ale-py's
@@ -113,7 +113,7 @@ def make_rendered(
     Args:
         spec: The environment's definition.
         max_episode_steps: Time limit in env_steps; `None` takes that of `spec`, or else that of the
-            registered environment.
+            registered environment, or else `find_cut`.
         mode: `rgb_array` renders images; `human` opens a window. ale-py's vector environment has
             no window, so `human` uses Gymnasium's wrappers around one game instead.
     """
@@ -160,10 +160,33 @@ def log_mujoco() -> None:
         )
 
 
+def find_cut(spec: EnvDefinition, max_episode_steps: int | None = None) -> int | None:
+    """Returns the length at which episodes are cut because nothing else limits them.
+
+    `None` if the definition, the registration or the environment itself limits them.
+
+    Raises:
+        PartNotFoundError: Like `make_vector`.
+    """
+    registered = _copy_registration(spec.id)
+    return None if _own_limit(registered, spec, max_episode_steps) else _cut_of(registered)
+
+
 def _limit(
     registered: Registered, spec: EnvDefinition, max_episode_steps: int | None
 ) -> int | None:
+    return _own_limit(registered, spec, max_episode_steps) or _cut_of(registered)
+
+
+def _own_limit(
+    registered: Registered, spec: EnvDefinition, max_episode_steps: int | None
+) -> int | None:
     return max_episode_steps or spec.max_episode_steps or registered.max_episode_steps
+
+
+def _cut_of(registered: Registered) -> int | None:
+    # ale-py ends a game after `max_num_frames_per_episode`.
+    return None if is_game(registered) else DEFAULT_EPISODE_STEPS
 
 
 def _copy_registration(env_id: str) -> Registered:

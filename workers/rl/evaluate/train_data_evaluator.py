@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from workers.core.protocols import ClockView, TrainableAgent
 from workers.core.rng import ENV_SEED_BITS, derive_seed
+from workers.core.shared_counter import SharedCount
 from workers.core.types import Array, EvaluationResult
 from workers.rl.envs.vector import EpisodeVector, VectorWrapper
 from workers.rl.evaluate.vector_evaluator import (
@@ -35,9 +36,10 @@ class TrainDataEvaluator(VectorEvaluator):
         seed: The run's seed, which is also the seed of the results.
         num_envs: Number of environments of the training, B.
         on_step: See `VectorEvaluator`.
+        progress: See `VectorEvaluator`.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keyword only
         self,
         env: EpisodeVector,
         agent: TrainableAgent,
@@ -46,9 +48,11 @@ class TrainDataEvaluator(VectorEvaluator):
         seed: int,
         num_envs: int,
         on_step: EvaluationObserver | None = None,
+        progress: SharedCount | None = None,
     ) -> None:
         self._episodes = _TrainingEpisodes(env, seed, num_envs)
-        super().__init__(self._episodes, agent, budget, fixed_seed_rule(seed), on_step)
+        seeds = fixed_seed_rule(seed)
+        super().__init__(self._episodes, agent, budget, seeds, on_step, progress=progress)
 
     def evaluate(self, clock: ClockView) -> EvaluationResult:
         """Runs one evaluation.

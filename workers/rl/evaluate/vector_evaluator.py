@@ -7,19 +7,21 @@ changes neither the agent nor any random generator that training uses.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from workers.core.protocols import ClockView, TrainableAgent
 from workers.core.rng import ENV_SEED_BITS, derive_seed, preserve_global_state
+from workers.core.shared_counter import SharedCount
 from workers.core.types import Array, EvaluationResult
 from workers.rl.envs.vector import EpisodeVector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationBudget:
-    """Length of one evaluation; exactly one of the fields is set."""
+    """Length of one evaluation; either `episodes` or `steps` is set."""
 
     episodes: int | None = None
     """Number of whole episodes."""
@@ -28,6 +30,8 @@ class EvaluationBudget:
 
     The last episode is dropped if it is unfinished.
     """
+    cut_at: int | None = None
+    """Length at which the environment cuts episodes because nothing else limits them."""
 
     def __post_init__(self) -> None:
         if (self.episodes is None) == (self.steps is None):
@@ -77,6 +81,7 @@ class VectorEvaluator:
         seeds: Returns the seed of each evaluation.
         on_step: Called after each vector step, for agents that observe the results of their actions
             in evaluations too.
+        progress: Counts the vector steps.
     """
 
     def __init__(
@@ -86,21 +91,25 @@ class VectorEvaluator:
         budget: EvaluationBudget,
         seeds: SeedRule,
         on_step: EvaluationObserver | None = None,
+        *,
+        progress: SharedCount | None = None,
     ) -> None:
         self._env = env
         self._agent = agent
         self._budget = budget
         self._seeds = seeds
         self._on_step = on_step
+        self._progress = progress
 
     def evaluate(self, clock: ClockView) -> EvaluationResult:
         """Runs one evaluation."""
         seed = self._seeds(clock)
         with preserve_global_state(), self._agent.eval_mode():
-            returns, lengths, successes, partial = self._run(seed).counted_episodes()
+            counted = self._run(seed).counted_episodes()
         return replace(
-            summarise(returns, lengths, seed, is_partial=partial),
-            success_rate=success_rate(successes),
+            summarise(counted.returns, counted.lengths, seed, is_partial=counted.is_partial),
+            success_rate=success_rate(counted.successes),
+            cut_episodes=None if self._budget.cut_at is None else sum(counted.cut),
         )
 
     def close(self) -> None:
@@ -113,13 +122,16 @@ class VectorEvaluator:
         while not accounts.is_complete:
             actions = self._agent.act(self._begin_episodes(seed, slots, accounts), explore=False)
             successor, reward, terminated, truncated = env.advance(actions)
+            if self._progress is not None:
+                self._progress.add(1)
             for slot, episode in enumerate(slots):
                 if episode is None:
                     continue
                 over = bool(terminated[slot] or truncated[slot])
                 accounts.add_step(episode, float(reward[slot]), is_over=over)
                 if over:
-                    accounts.note_success(episode, env.successes()[slot])
+                    is_cut = not terminated[slot] and accounts.is_at_limit(episode)
+                    accounts.note_end(episode, env.successes()[slot], is_cut=is_cut)
                     slots[slot] = None
             if self._on_step is not None:
                 self._on_step(
@@ -140,6 +152,17 @@ class VectorEvaluator:
         return self._env.begin(mask, seeds)
 
 
+class _CountedEpisodes(NamedTuple):
+    """The episodes of an evaluation that count, in start order."""
+
+    returns: list[float]
+    lengths: list[int]
+    successes: list[bool | None]
+    cut: list[bool]
+    is_partial: bool
+    """Whether no episode was finished, so that the first one counts although it is not."""
+
+
 class _EpisodeAccounts:
     """Records the episodes of one evaluation in start order, and whether the budget is used up."""
 
@@ -149,6 +172,7 @@ class _EpisodeAccounts:
         self._lengths: list[int] = []
         self._over: list[bool] = []
         self._successes: list[bool | None] = []
+        self._cut: list[bool] = []
         self._finished = 0
         """All episodes with a lower number are over."""
         self._finished_steps = 0
@@ -163,6 +187,7 @@ class _EpisodeAccounts:
         self._lengths.append(0)
         self._over.append(False)
         self._successes.append(None)
+        self._cut.append(False)
         return number
 
     def add_step(self, episode: int, reward: float, *, is_over: bool) -> None:
@@ -174,9 +199,13 @@ class _EpisodeAccounts:
             self._finished_steps += self._lengths[self._finished]
             self._finished += 1
 
-    def note_success(self, episode: int, success: bool | None) -> None:
-        """Records whether an episode that ended succeeded; `None` if that is unknown."""
-        self._successes[episode] = success
+    def is_at_limit(self, episode: int) -> bool:
+        """Returns whether an episode has the length at which episodes are cut."""
+        return self._lengths[episode] == self._budget.cut_at
+
+    def note_end(self, episode: int, success: bool | None, *, is_cut: bool) -> None:
+        """Records whether an episode that ended was cut, and succeeded, if that is known."""
+        self._successes[episode], self._cut[episode] = success, is_cut
 
     @property
     def is_complete(self) -> bool:
@@ -186,18 +215,21 @@ class _EpisodeAccounts:
         running = self._lengths[self._finished] if self._finished < len(self._lengths) else 0
         return self._finished_steps + running >= self._budget.steps
 
-    def counted_episodes(self) -> tuple[list[float], list[int], list[bool | None], bool]:
-        """Returns the returns, lengths and successes that count, and whether the result is partial.
-
-        The result is partial if no episode was finished: it then has the first episode only.
-        """
+    def counted_episodes(self) -> _CountedEpisodes:
+        """Returns the episodes that count."""
         limit = self._budget.steps
         count, steps = 0, 0
         while count < self._finished and (limit is None or steps + self._lengths[count] <= limit):
             steps += self._lengths[count]
             count += 1
         shown = slice(count or 1)
-        return self._returns[shown], self._lengths[shown], self._successes[shown], count == 0
+        return _CountedEpisodes(
+            self._returns[shown],
+            self._lengths[shown],
+            self._successes[shown],
+            self._cut[shown],
+            is_partial=count == 0,
+        )
 
 
 def summarise(

@@ -4,7 +4,6 @@ Trains nothing. The supervisor decides how long to wait (`workers.supervisor.sna
 module writes a request and polls for its answer.
 """
 
-import json
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -20,18 +19,19 @@ from workers.assembly.part_set import ClosableEvaluator
 from workers.assembly.training import build_evaluator, build_train_data_evaluator, load_agent
 from workers.core.protocols import ClockView, TrainableAgent
 from workers.core.rng import derive_seed
-from workers.core.types import StopReason
+from workers.core.shared_counter import SharedCount
+from workers.core.types import JsonObject, StopReason
 from workers.engine.clock import StillClock
 from workers.ipc import snapshot_requests
-from workers.ipc.attempt_directory import AttemptDirectory, write_atomically
+from workers.ipc.attempt_directory import AttemptDirectory
 from workers.ipc.snapshot_requests import NoSnapshotReason, SnapshotAnswer, SnapshotRequest
+from workers.recording.progress_file import ProgressFile
 from workers.recording.recorder import Sink, evaluation_record
 from workers.rl.evaluate.vector_evaluator import SeedRule, fixed_seed_rule
 from workers.snapshot.attempt_store import load_snapshot
 from workers.snapshot.snapshot_directory import LoadedSnapshot
 
 _LOOK_SECONDS: Final = 0.1
-_PROGRESS_SECONDS: Final = 1.0
 _REMEMBERED: Final = 200
 """Number of evaluated snapshots in a request; the server has records of the older ones."""
 
@@ -59,13 +59,29 @@ class Follower:
     clock: ClockView | None = None
     """Counters of the snapshot that was evaluated last."""
     _made: int = 0
+    _looks: int = 0
+    """Polls for the present snapshot."""
+    _is_waiting: bool = False
+    _progress: SharedCount = field(default_factory=SharedCount)
+    """Vector steps, or batches, of all evaluations."""
     _evaluated: deque[str] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
+    _progress_file: ProgressFile = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._progress_file = ProgressFile(self.directory.progress, self._describe_progress)
 
     def follow(self) -> FollowResult:
         """Evaluates until the run's training is over or a success score was reached.
 
         It also ends when no attempt trains the run any more.
         """
+        self._progress_file.start()
+        try:
+            return self._follow()
+        finally:
+            self._progress_file.close()
+
+    def _follow(self) -> FollowResult:
         in_a_row, stop = 0, self.definition.stop
         for answer in self._answers():
             if answer.snapshot_id is None:
@@ -79,7 +95,9 @@ class Follower:
             self._evaluated.append(answer.snapshot_id)
             in_a_row = (
                 in_a_row + 1
-                if stop.success_score is not None and record.mean >= stop.success_score
+                if stop.success_score is not None
+                and record.mean >= stop.success_score
+                and not record.cut_episodes
                 else 0
             )
             if in_a_row >= stop.success_evaluations:
@@ -96,25 +114,34 @@ class Follower:
             yield self._answer_to(number)
 
     def _answer_to(self, number: int) -> SnapshotAnswer:
-        looks = 0
+        self._looks = 0
         while (answer := snapshot_requests.read_answer(self.directory, number)) is None:
-            if looks % round(_PROGRESS_SECONDS / _LOOK_SECONDS) == 0:
-                self._write_progress(looks, is_waiting=True)
-            looks += 1
+            self._looks += 1
+            self._note_waiting(is_waiting=True)
             time.sleep(_LOOK_SECONDS)
-        self._write_progress(looks, is_waiting=False)
+        self._note_waiting(is_waiting=False)
         return answer
 
-    def _write_progress(self, looks: int, *, is_waiting: bool) -> None:
-        """Writes the progress; each poll for a snapshot counts as progress.
+    def _note_waiting(self, *, is_waiting: bool) -> None:
+        if is_waiting != self._is_waiting:
+            self._is_waiting = is_waiting
+            self._progress_file.write()
 
-        Waiting therefore does not count as a stall.
+    def _describe_progress(self) -> JsonObject:
+        """Returns the content of the progress file.
+
+        Polls for a snapshot and steps of evaluations count as progress: neither waiting nor a long
+        evaluation is a stall.
         """
         clock = self.clock
         at = (0, 0, 0) if clock is None else (clock.env_steps, clock.updates, clock.episodes)
-        document = dict(zip(("env_step", "update", "episode"), at, strict=True))
-        progress = {**document, "evaluations": self._made, "looks": looks, "waiting": is_waiting}
-        write_atomically(self.directory.progress, json.dumps(progress).encode())
+        return {
+            **dict(zip(("env_step", "update", "episode"), at, strict=True)),
+            "evaluation": self._progress.value,
+            "evaluations": self._made,
+            "looks": self._looks,
+            "waiting": self._is_waiting,
+        }
 
     def _evaluate(self, snapshot_id: str, stored: int) -> Evaluation:
         snapshot = load_snapshot(
@@ -148,13 +175,12 @@ class Follower:
     def _evaluator(self, agent: TrainableAgent, stored: int) -> ClosableEvaluator:
         if self._source is EvaluationSource.TRAIN_DATA:
             return build_train_data_evaluator(
-                self.definition, agent, self.run.seed, self.run.episodes
+                self.definition, agent, self.run.seed, self.run.episodes, self._progress
             )
         follow = self.run.follow or Follow()
         repeat = 0 if follow.only_once else max(stored, self._made)
-        return build_evaluator(
-            self.definition, agent, _seeds(self.run, follow, repeat), self.run.episodes
-        )
+        seeds = _seeds(self.run, follow, repeat)
+        return build_evaluator(self.definition, agent, seeds, self.run.episodes, self._progress)
 
 
 def _seeds(run: RunOrder, follow: Follow, repeat: int) -> SeedRule:

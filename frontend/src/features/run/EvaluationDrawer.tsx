@@ -136,6 +136,8 @@ function Facts({ evaluation }: { evaluation: Evaluation }) {
   ];
   if (typeof evaluation.success_rate === "number")
     facts.push(["Success", `${formatValue(100 * evaluation.success_rate, 3)} %`]);
+  if (evaluation.cut_episodes)
+    facts.push(["Cut", `${evaluation.cut_episodes} of ${episodes}, after 10,000 env steps`]);
   for (const [name, value] of Object.entries(evaluation.metrics))
     facts.push([name, formatValue(value)]);
   return (

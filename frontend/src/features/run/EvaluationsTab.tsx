@@ -103,6 +103,20 @@ const SUCCESS: Column<Evaluation> = {
     typeof row.success_rate === "number" ? `${formatValue(100 * row.success_rate, 3)} %` : "",
 };
 
+/** Episodes that were cut; shown where there are any. */
+const CUT: Column<Evaluation> = {
+  id: "cut_episodes",
+  header: "Cut",
+  align: "right",
+  width: 60,
+  sort: (row) => row.cut_episodes ?? -1,
+  cell: (row) => (
+    <span title="Episodes without a time limit, cut after 10,000 env steps">
+      {row.cut_episodes ?? ""}
+    </span>
+  ),
+};
+
 function returnColumns(
   color: string,
   best: string | undefined,
@@ -173,6 +187,7 @@ function returnColumns(
       sort: (row) => row.episodes,
       cell: (row) => row.episodes,
     },
+    ...(rows.some((row) => row.cut_episodes) ? [CUT] : []),
     {
       id: "returns",
       header: "Episodes",

@@ -19,6 +19,7 @@ const SPREAD = [
   "max",
   "length_mean",
   "success_rate",
+  "cut_episodes",
   "seed",
   "created_at",
 ] as const;

@@ -81,6 +81,29 @@ def test_a_finished_run_is_evaluated_once_and_saved() -> None:
     ]
 
 
+def test_the_trained_state_is_saved_before_the_final_evaluation() -> None:
+    cadence = make_cadence(
+        {STEPS: 5}, evaluation=2, saves_best=False, saves_before_final_evaluation=True
+    )
+    rig = Rig(cadence)
+    rig.engine.run()
+    saved = [(SnapshotReason.PERIODIC, 5, None), (SnapshotReason.FINISH, 5, 0.0)]
+    assert rig.snapshotter.saved == saved
+    assert rig.trace.index("snapshot periodic") < len(rig.trace) - rig.trace[::-1].index("evaluate")
+    rest = Rig(cadence)
+    rest.engine.restore(rig.snapshotter.states[0])
+    rest.engine.run()
+    assert rest.evaluator.at == [5], "a run that is resumed there is evaluated and ends"
+    assert rest.snapshotter.saved == saved
+
+
+def test_a_state_that_was_evaluated_or_saved_is_not_saved_before_the_final_evaluation() -> None:
+    options = {"saves_best": False, "saves_before_final_evaluation": True}
+    evaluated = Rig(make_cadence({STEPS: 4}, evaluation=2, **options))
+    evaluated.engine.run()
+    assert evaluated.snapshotter.saved == [(SnapshotReason.FINISH, 4, 0.0)]
+
+
 def test_the_last_evaluation_is_not_made_twice() -> None:
     rig = Rig(make_cadence({STEPS: 4}, evaluation=2, saves_best=False))
     rig.engine.run()

@@ -3,6 +3,7 @@
 import itertools
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -228,6 +229,16 @@ def test_success_needs_its_evaluations_in_a_row_and_is_remembered() -> None:
     again.load_state_dict(hook.state_dict())
     again.on_start(later)
     assert later.stop is StopReason.SUCCESS_SCORE
+
+
+def test_an_evaluation_with_cut_episodes_is_no_success() -> None:
+    view: Any = RecordingView()
+    hook = SuccessHook(10.0, 1)
+    result = summarise([11.0, 12.0], [1, 10_000], 0)
+    hook.on_evaluation(view, replace(result, cut_episodes=1))
+    assert view.stop is None
+    hook.on_evaluation(view, replace(result, cut_episodes=0))
+    assert view.stop is StopReason.SUCCESS_SCORE
 
 
 def test_the_learning_rate_falls_to_its_end_and_stays() -> None:

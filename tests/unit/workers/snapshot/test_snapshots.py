@@ -232,6 +232,17 @@ def test_the_last_ones_and_the_best_are_kept(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([ids[1], *ids[-2:]])
 
 
+def test_the_final_one_takes_the_place_of_that_before_the_final_evaluation(
+    tmp_path: Path,
+) -> None:
+    made = make_store(tmp_path, keep_last=2)
+    ids = [
+        made.save(make_state(), CLOCK, reason, None)
+        for reason in (*(SnapshotReason.PERIODIC,) * 3, SnapshotReason.FINISH)
+    ]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([ids[1], ids[3]])
+
+
 def test_nothing_is_deleted_while_the_newest_cannot_be_read_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

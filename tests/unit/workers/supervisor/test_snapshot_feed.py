@@ -278,17 +278,17 @@ def test_waiting_counts_neither_as_wall_time_nor_as_a_stall() -> None:
     limits = watch(Schedule.CONTINUOUS_EVAL, wall_seconds=20, stall_seconds=10)
     for second in range(1_000):
         assert limits.check(float(second), {"looks": second, "waiting": True}) is None
-    working = {"looks": 0, "waiting": False, "evaluations": 1}
+    working = {"looks": 0, "waiting": False, "evaluations": 1, "evaluation": 7}
     assert limits.check(1_000.0, working) is None
     assert limits.check(1_009.0, working) is None
     stalled = limits.check(1_010.0, working)
     assert stalled is not None
     assert (stalled.cause, stalled.message.split(" for ")[0]) == (
         Cause.STALLED,
-        "No evaluation ended",
+        "No step of an evaluation",
     )
     for second in range(1_010, 1_019):
-        assert limits.check(float(second), {**working, "evaluations": second}) is None
+        assert limits.check(float(second), {**working, "evaluation": second}) is None
     over = limits.check(1_021.0, {**working, "evaluations": 0})
     assert over is not None
     assert over.cause is Cause.TIME_LIMIT

@@ -105,8 +105,17 @@ def answer_requests(
         thread.join()
 
 
+def list_snapshots(source: AttemptDirectory) -> list[dict[str, Any]]:
+    """Returns the records of the snapshots that are kept."""
+    return [
+        record
+        for record in read_records(source, "snapshot")
+        if (source.snapshots / record["snapshot_id"]).exists()
+    ]
+
+
 def list_snapshot_ids(source: AttemptDirectory) -> list[str]:
-    return [record["snapshot_id"] for record in read_records(source, "snapshot")][-3:]
+    return [record["snapshot_id"] for record in list_snapshots(source)]
 
 
 def make_order_of_same_definition(source: AttemptDirectory, schedule: str, **run: Any) -> WorkOrder:
@@ -177,8 +186,10 @@ def test_rounds_end_exactly_with_an_evaluation_and_a_snapshot(tmp_path: Path) ->
     assert [(one["env_step"], one["reason"]) for one in read_records(directory, "snapshot")] == [
         (100, "periodic"),
         (200, "periodic"),
+        (250, "periodic"),
         (250, "finish"),
     ]
+    assert len(list_snapshot_ids(directory)) == 2, "that before the final evaluation is not kept"
     assert (directory.exports / RUN / "weights.safetensors").exists()
 
 
@@ -191,7 +202,7 @@ def test_rounds_resume_from_the_end_of_any_round(tmp_path: Path) -> None:
     )
     execute(first)
     whole = read_records(first, "evaluation")
-    for place, snapshot in enumerate(read_records(first, "snapshot")):
+    for place, snapshot in enumerate(list_snapshots(first)):
         files = [{**file, "artifact_id": "art_" + "0" * 26} for file in snapshot["files"]]
         names = ("snapshot_id", "env_step", "update", "episode", "resume_exact")
         reference = {**{name: snapshot[name] for name in names}, "files": files}
@@ -258,7 +269,13 @@ def test_each_given_snapshot_is_evaluated(
     ]
     last = {name: made[-1][name] for name in ("env_step", "update", "episode")}
     progress = read_json(directory.progress)
-    assert progress == {**last, "evaluations": 3, "looks": progress["looks"], "waiting": False}
+    assert progress == {
+        **last,
+        "evaluation": sum(one["length_max"] for one in made),
+        "evaluations": 3,
+        "looks": progress["looks"],
+        "waiting": False,
+    }
 
 
 def test_a_named_seed_gives_every_snapshot_the_same_episodes(

@@ -48,7 +48,14 @@ def list_exports(directory: AttemptDirectory) -> set[str]:
 
 def test_training_reports_its_updates(trained_attempt: AttemptDirectory) -> None:
     assert [one["update"] for one in read_records(trained_attempt, "evaluation")] == [15, 30, 40]
-    assert [one["update"] for one in read_records(trained_attempt, "snapshot")] == [10, 20, 30, 40]
+    written = [(one["update"], one["reason"]) for one in read_records(trained_attempt, "snapshot")]
+    assert written == [
+        (10, "periodic"),
+        (20, "periodic"),
+        (30, "periodic"),
+        (40, "periodic"),
+        (40, "finish"),
+    ]
 
 
 def test_a_finite_input_that_ends_is_a_success(tmp_path: Path) -> None:
@@ -86,7 +93,7 @@ def test_rounds_end_with_an_evaluation_and_a_snapshot(tmp_path: Path) -> None:
     )
     assert execute(directory).outcome is Outcome.SUCCEEDED
     assert [one["update"] for one in read_records(directory, "evaluation")] == [15, 30, 40]
-    assert [one["update"] for one in read_records(directory, "snapshot")] == [15, 30, 40]
+    assert [one["update"] for one in read_records(directory, "snapshot")] == [15, 30, 40, 40]
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ import pytest
 from gymnasium import spaces
 
 import tests.support.misbehaving_envs  # noqa: F401 - registers
-from palestra.contract.envs import EnvDefinition
+from palestra.contract.envs import DEFAULT_EPISODE_STEPS, EnvDefinition
 from tests.support.misbehaving_envs import ActionChangingEnv
 from workers.core.errors import DefinitionError, EnvironmentFailedError, PartNotFoundError
-from workers.rl.envs.factory import make_vector
+from workers.rl.envs.factory import find_cut, make_rendered, make_vector
 from workers.rl.envs.resumable_episode import EpisodeEnv
 
 
@@ -47,6 +47,44 @@ def test_a_time_limit_truncates_and_a_terminal_state_does_not(vectorization: str
     assert [flag.tolist() for flag in longer.advance(np.array([0]))[2:]] == [[False], [True]]
     vector.close()
     longer.close()
+
+
+@pytest.mark.parametrize("vectorization", ["sync", "async"])
+def test_episodes_that_nothing_limits_are_cut(vectorization: str) -> None:
+    spec = make_spec("CliffWalking-v1", vectorization=vectorization)
+    vector = make_vector(spec)
+    begin_all(vector)
+    up = np.array([0])  # against the wall, for ever
+    for _ in range(DEFAULT_EPISODE_STEPS - 1):
+        _, _, terminated, truncated = vector.advance(up)
+        assert not terminated[0]
+        assert not truncated[0]
+    assert [flag.tolist() for flag in vector.advance(up)[2:]] == [[False], [True]]
+    vector.close()
+
+
+def test_episodes_that_are_played_or_filmed_are_cut_too() -> None:
+    env = make_rendered(make_spec("CliffWalking-v1"))
+    env.reset(seed=1)
+    ends = [env.step(0)[2:4] for _ in range(DEFAULT_EPISODE_STEPS)]
+    assert ends[-2:] == [(False, False), (False, True)]
+    env.close()
+
+
+@pytest.mark.parametrize(
+    ("spec", "max_episode_steps", "expected"),
+    [
+        (make_spec("CliffWalking-v1"), None, DEFAULT_EPISODE_STEPS),
+        (make_spec("CliffWalking-v1"), 50, None),
+        (make_spec("CliffWalking-v1", max_episode_steps=50), None, None),
+        (make_spec("CartPole-v1"), None, None),
+        (make_spec("ALE/Pong-v5"), None, None),
+    ],
+)
+def test_episodes_are_cut_where_neither_definition_nor_environment_limits_them(
+    spec: EnvDefinition, max_episode_steps: int | None, expected: int | None
+) -> None:
+    assert find_cut(spec, max_episode_steps) == expected
 
 
 def test_an_ended_slot_stays_as_it_is_until_its_reset() -> None:

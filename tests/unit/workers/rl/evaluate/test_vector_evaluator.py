@@ -12,6 +12,8 @@ import torch
 import tests.support.misbehaving_envs  # noqa: F401 - registers
 from palestra.contract.envs import EnvDefinition
 from workers.core.rng import global_state
+from workers.core.shared_counter import SharedCount
+from workers.core.types import EvaluationResult
 from workers.rl.envs.factory import make_vector
 from workers.rl.evaluate.vector_evaluator import (
     EvaluationBudget,
@@ -86,6 +88,35 @@ def test_the_success_rate_is_the_share_of_the_counted_episodes(
     assert 0 < result.success_rate < 1
     assert make_evaluator(episodes=3).evaluate(CLOCK).success_rate is None
     assert success_rate([None, True, False, None]) == 0.25
+
+
+@pytest.mark.parametrize("num_envs", [1, 3])
+def test_a_result_says_how_many_episodes_were_cut(num_envs: int) -> None:
+    def evaluate(limit: int | None, cut_at: int | None) -> EvaluationResult:
+        spec = EnvDefinition(id="OddWalk-v0", num_envs=num_envs, kwargs={"random_length": True})
+        agent: Any = DrawingAgent()
+        budget = EvaluationBudget(episodes=9, cut_at=cut_at)
+        env = make_vector(spec, max_episode_steps=limit)
+        return VectorEvaluator(env, agent, budget, fixed_seed_rule(5)).evaluate(CLOCK)
+
+    whole = evaluate(None, None)
+    assert whole.cut_episodes is None
+    assert evaluate(6, None).cut_episodes is None
+    cut = evaluate(6, 6)
+    assert cut.cut_episodes == sum(length > 6 for length in whole.lengths)
+    assert 0 < cut.cut_episodes < 9
+    assert evaluate(100, 100).cut_episodes == 0
+
+
+def test_the_steps_of_evaluations_are_counted() -> None:
+    env = make_vector(EnvDefinition(id="OddWalk-v0", kwargs={"random_length": True}))
+    agent: Any = DrawingAgent()
+    progress = SharedCount()
+    evaluator = VectorEvaluator(
+        env, agent, EvaluationBudget(episodes=3), fixed_seed_rule(5), progress=progress
+    )
+    lengths = [*evaluator.evaluate(CLOCK).lengths, *evaluator.evaluate(CLOCK).lengths]
+    assert progress.value == sum(lengths)
 
 
 def test_the_statistics_are_those_of_the_counted_episodes() -> None:
