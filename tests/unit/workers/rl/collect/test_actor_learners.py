@@ -32,12 +32,12 @@ SEED = 3
 _actor_learner = actor_learners._build_actor_learner
 
 
-def build_actor_learner_with_test_envs(*arguments: Any) -> ActorLearner:
+def build_actor_learner_with_test_envs(*arguments: Any, **options: Any) -> ActorLearner:
     """Builds an actor-learner in its process.
 
     Spawned processes import this module with the function, which registers its environments.
     """
-    return _actor_learner(*arguments)
+    return _actor_learner(*arguments, **options)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -167,7 +167,13 @@ def make_actor_learner(
 ) -> ActorLearner:
     with preserve_global_state():
         return actor_learners._build_actor_learner(
-            definition.model_dump_json(), agent.shared, count, SEED, index, "eager"
+            definition.model_dump_json(),
+            agent.shared,
+            count,
+            SEED,
+            index,
+            mode="eager",
+            scales_by_bounds=True,
         )
 
 
