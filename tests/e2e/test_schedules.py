@@ -105,11 +105,8 @@ def test_training_schedules_evaluate_save_and_export(stack: Stack) -> None:
         assert "weights.safetensors" in list_exports(stack, run["id"], done["attempts"][0]["id"])
         assert count_points(stack, run["id"], "evaluation/mean") == 3
     saved = stack.get(f"runs/{in_rounds['id']}/snapshots", sort="env_step")["items"]
-    assert [(one["env_step"], one["state"]) for one in saved] == [
-        (200, "verified"),
-        (400, "verified"),
-        (430, "verified"),
-    ]
+    verified = [one["env_step"] for one in saved if one["state"] == "verified"]
+    assert verified == [200, 400, 430], "that before the final evaluation is not kept"
 
 
 @pytest.mark.slow
