@@ -148,7 +148,7 @@ function returnColumns(
     {
       id: "mean",
       header: "Mean return",
-      width: 110,
+      width: 126,
       align: "right",
       sort: (row) => toNumber(row.mean),
       cell: (row) => (
@@ -162,7 +162,7 @@ function returnColumns(
       id: "stdev",
       header: "± sd",
       align: "right",
-      width: 84,
+      width: 70,
       sort: (row) => (row.episodes > 1 ? toNumber(row.stdev) : -1),
       cell: (row) => (row.episodes > 1 ? formatSpread(row.stdev) : "–"),
     },
