@@ -2,6 +2,7 @@
 
 import importlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, cast
 
 from pydantic import BaseModel, ValidationError
@@ -19,6 +20,7 @@ from palestra.contract.code import (
 )
 from palestra.contract.definition import RlDefinition, SupervisedDefinition
 from palestra.contract.estimators import INPUT_FUNCTIONS, MODEL_FUNCTIONS
+from palestra.contract.sb3 import Sb3Parameters
 from palestra.contract.wording import summarise_faults
 from workers.assembly.registered_parts import Kind, RegisteredPart, discover
 from workers.core.errors import CodeChangedError, DefinitionError, PartNotFoundError
@@ -26,6 +28,7 @@ from workers.core.protocols import AgentFactory, TrainableAgent
 from workers.core.types import AgentContext
 from workers.rl.agents.pfrl_adapter import ExternalAgent
 from workers.rl.envs.env_sources import environment_code
+from workers.rl.networks.observation_encoding import with_byte_bounds
 
 _FACTORY_MODULES: Final[Mapping[str, str]] = {"a3c": "a3c_shared", "sb3": "sb3.build"}
 """Module in `workers.rl.agents` of the agents whose factory is not in the module of their name."""
@@ -41,18 +44,36 @@ _OWN_METHODS: Final = (
 )
 
 
-def make_agent(parameters: BuiltinAgent | RegisteredAgent, context: AgentContext) -> TrainableAgent:
+def make_agent(
+    parameters: BuiltinAgent | RegisteredAgent,
+    context: AgentContext,
+    *,
+    scales_by_bounds: bool = True,
+) -> TrainableAgent:
     """Returns a fresh agent.
+
+    Args:
+        parameters: Name and parameters.
+        context: The agent's other arguments.
+        scales_by_bounds: See `Manifest.scales_by_bounds`.
 
     Raises:
         PartNotFoundError: If no agent of that name is installed, or it cannot be imported.
         DefinitionError: If the parameters do not fit, or the factory does not return an agent.
     """
     if not isinstance(parameters, RegisteredAgent):
+        if not scales_by_bounds and divides_bytes(parameters):
+            space = with_byte_bounds(context.observation_space)
+            context = replace(context, observation_space=space)
         return agent_factory(parameters.name)(parameters, context)
     part = registered_part("agents", parameters.name)
     factory = part.load()
     return _as_agent(factory(_parameters_for(factory, parameters), context), context, part)
+
+
+def divides_bytes(parameters: BuiltinAgent | RegisteredAgent) -> bool:
+    """Returns whether an agent has networks of Palestra, which divide uint8 observations."""
+    return not isinstance(parameters, RegisteredAgent | Sb3Parameters)
 
 
 def agent_factory(name: str) -> AgentFactory:

@@ -32,7 +32,6 @@ from workers.rl.envs.vector import EpisodeVector, array_layout
 from workers.rl.evaluate.train_data_evaluator import TrainDataEvaluator
 from workers.rl.evaluate.vector_evaluator import EvaluationBudget, SeedRule, VectorEvaluator
 from workers.rl.networks.finite_parameters import find_non_finite
-from workers.rl.networks.observation_encoding import with_byte_bounds
 
 EVALUATION_ENVS = 8
 """Most copies of the evaluation environment that are stepped together."""
@@ -100,9 +99,8 @@ def build_agent(
     scales_by_bounds: bool = True,
 ) -> TrainableAgent:
     """Returns a fresh agent of the definition for an environment's spaces."""
-    space = env.single_observation_space
     context = AgentContext(
-        observation_space=space if scales_by_bounds else with_byte_bounds(space),
+        observation_space=env.single_observation_space,
         action_space=env.single_action_space,
         num_envs=definition.env.num_envs,
         seed=seed,
@@ -110,7 +108,7 @@ def build_agent(
         compile=compile_,
         goals=make_goal_rule(definition.env, env),
     )
-    return make_agent(definition.agent, context)
+    return make_agent(definition.agent, context, scales_by_bounds=scales_by_bounds)
 
 
 def fresh_agent(

@@ -12,7 +12,7 @@ from pydantic_core import to_json
 
 from palestra.contract.agents import AgentParameters
 from palestra.contract.wording import summarise_faults
-from workers.assembly.registry import make_agent
+from workers.assembly.registry import divides_bytes, make_agent
 from workers.core.errors import SnapshotUnreadableError
 from workers.core.protocols import TrainableAgent
 from workers.core.recipes import rebuildable
@@ -22,7 +22,7 @@ from workers.rl.envs.env_recipe import env_from_recipe, env_recipe
 from workers.rl.envs.env_types import Env
 from workers.rl.envs.resumable_episode import EpisodeEnv
 from workers.rl.envs.vector import SerialVector
-from workers.rl.networks.observation_encoding import encoding_of, with_byte_bounds
+from workers.rl.networks.observation_encoding import with_byte_bounds
 
 if TYPE_CHECKING:
     from workers.entrypoints.trainer import Trainer
@@ -73,15 +73,17 @@ class AgentAlgorithm:
             [partial(self._make_env, recipe, index) for index in range(num_envs)]
         )
         self._scales_by_bounds = scales_by_bounds
-        space = self._vector.single_observation_space
         context = AgentContext(
-            observation_space=space if scales_by_bounds else with_byte_bounds(space),
+            observation_space=self._vector.single_observation_space,
             action_space=self._vector.single_action_space,
             num_envs=num_envs,
             seed=self._seed,
             device=device,
         )
-        self.agent: TrainableAgent = make_agent(_parse_parameters(agent), context)
+        self._parameters = _parse_parameters(agent)
+        self.agent: TrainableAgent = make_agent(
+            self._parameters, context, scales_by_bounds=scales_by_bounds
+        )
         self.collector = _SeededCollector(self._vector, self.agent, self._seed)
         self.policy = GreedyPolicy(self.agent)
 
@@ -106,8 +108,10 @@ class AgentAlgorithm:
         """
         scales_by_bounds = state.get("scales_by_bounds", False)
         space = self._vector.single_observation_space
-        if scales_by_bounds != self._scales_by_bounds and encoding_of(space) != encoding_of(
-            with_byte_bounds(space)
+        if (
+            scales_by_bounds != self._scales_by_bounds
+            and divides_bytes(self._parameters)
+            and space != with_byte_bounds(space)
         ):
             raise SnapshotUnreadableError(
                 "the snapshot's agent was trained with another scale of uint8 observations: give "

@@ -17,7 +17,7 @@ from tests.support.trainings import (
     make_definition,
     make_work_order,
 )
-from workers.assembly.training import load_agent
+from workers.assembly.training import fresh_agent, load_agent
 from workers.core.errors import SnapshotUnreadableError
 from workers.entrypoints.agent_algorithm import AgentAlgorithm
 from workers.entrypoints.trainer import Trainer
@@ -103,6 +103,14 @@ def test_an_agent_acts_with_the_scale_of_its_snapshot(tmp_path: Path) -> None:
     assert former.act(every, explore=False).tolist() == expected.tolist()
     assert former.acting_module()(torch.from_numpy(every)).tolist() == expected.tolist()
     assert present.act(every, explore=False).tolist() != expected.tolist()
+
+
+def test_networks_of_other_libraries_keep_the_space_of_the_environment() -> None:
+    document = make_order("ppo").definition.model_dump(mode="json")
+    document["agent"] = {"name": "sb3", "algorithm": "PPO", "parameters": {"n_steps": 64}}
+    definition = make_work_order(document).definition
+    agent: Any = fresh_agent(definition, 7, "cpu", scales_by_bounds=False)
+    assert agent._model.observation_space == byte_envs.Bits().observation_space
 
 
 def make_trainer(directory: Path, **options: Any) -> Trainer:
