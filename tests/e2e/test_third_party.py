@@ -173,7 +173,7 @@ def test_a_run_with_changed_code_stays_paused_until_the_code_is_restored(
             lambda run: run["progress"]["env_step"] > found["progress"]["env_step"],
             "it trains with the other code",
         )
-        stack.run_palestra("cancel", run["id"])
+        stack.post(f"jobs/{running['job_id']}:cancel", {})
         stack.wait_for_run(run["id"], lambda run: run["state"] == "cancelled", "it is cancelled")
     finally:
         source.write_text(before)
@@ -186,7 +186,7 @@ def test_a_run_with_changed_code_stays_paused_until_the_code_is_restored(
     assert going["resume_quality"] == "statistical", "from its newest snapshot"
     assert going["attempts"][-1]["resumed_from"][run["id"]] is not None
     if going["state"] == "running":
-        stack.run_palestra("cancel", run["id"])
+        stack.post(f"jobs/{going['job_id']}:cancel", {})
     release_brake(stack)
 
 
