@@ -153,11 +153,15 @@ async def test_a_step_back_is_refused_once_a_record_is_compressed(
 ) -> None:
     await live_run.send(make_evaluation(live_run.run_id, 5, SPECIAL))
     await live_run.database.dispose()
-    with migrate._connection(database_url) as connection:
-        configuration = migrate.build_config()
-        configuration.attributes["connection"] = connection
-        with pytest.raises(RuntimeError, match="restore a backup"):
-            command.downgrade(configuration, "0036")
+    try:
+        with migrate._connection(database_url) as connection:
+            configuration = migrate.build_config()
+            configuration.attributes["connection"] = connection
+            with pytest.raises(RuntimeError, match="restore a backup"):
+                command.downgrade(configuration, "0036")
+    finally:
+        # Later steps were taken back before, in a database that other tests use, too.
+        migrate.upgrade(database_url)
 
 
 @both_databases
