@@ -173,10 +173,10 @@ class Evaluation(RunRecord):
 
     `null` if the environment reports no success.
     """
-    cut_episodes: Counter | None = None
+    cut_episodes: Annotated[Counter | None, Field(exclude_if=lambda value: value is None)] = None
     """Counted episodes that were cut after `DEFAULT_EPISODE_STEPS` env_steps.
 
-    `null` if the definition or the environment limits episodes.
+    `null`, and left out, if the definition or the environment limits episodes.
     """
     seed: Counter
     """Seed that the episodes derive from."""

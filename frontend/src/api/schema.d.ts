@@ -4617,7 +4617,7 @@ export interface components {
             /**
              * @description Counted episodes that were cut after `DEFAULT_EPISODE_STEPS` env_steps.
              *
-             *     `null` if the definition or the environment limits episodes.
+             *     `null`, and left out, if the definition or the environment limits episodes.
              */
             cut_episodes?: number | null;
             env_step: number;
