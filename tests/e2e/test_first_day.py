@@ -150,6 +150,12 @@ def _wait_for_steps(read: Callable[[], dict[str, Any]], more_than: int = 0) -> d
     return wait_for(get_training_run, f"the run does more than {more_than} steps")
 
 
+# Bert looks for what is Ada's, and Ada's login ends.
+@pytest.mark.page_faults(
+    r"^404 (GET|POST) /api/v1/(runs|jobs)/[^/]+$",
+    r"^404 GET /api/v1/projects/motion-pages/experiments(/[^/]+)?$",
+    r"^401 GET /api/v1/session$",
+)
 @pytest.mark.browser
 @pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.usefixtures("close_pages")
