@@ -147,7 +147,7 @@ def torch_agent(monkeypatch: pytest.MonkeyPatch) -> TorchAgent:
     """An agent with PFRL's methods, which the definition's agent is replaced by."""
     agent = TorchAgent()
     wrapped = ExternalAgent(agent, num_envs=1, is_batch=False)
-    monkeypatch.setattr(rl_parts, "make_agent", lambda *_: wrapped)
+    monkeypatch.setattr(rl_parts, "make_agent", lambda *_, **__: wrapped)
     return agent
 
 
