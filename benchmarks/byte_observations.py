@@ -18,6 +18,8 @@ from typing import Any, Final
 import tests.support.byte_envs  # noqa: F401 - registers
 from benchmarks._report import align_columns, describe_machine
 from tests.support.trainings import TrainingAttempt, make_work_order
+from workers.assembly.training import Training
+from workers.trainer_process.schedules import native
 
 FORMS: Final[dict[str, dict[str, Any]]] = {
     "bits": {"form": "box", "high": 1},
@@ -77,6 +79,14 @@ AGENTS: Final[dict[str, tuple[dict[str, Any], dict[str, Any]]]] = {
 }
 
 
+class Attempt(TrainingAttempt):
+    """An attempt that also trains agents with a loop of their own."""
+
+    def _drive(self, training: Training, stop_at: int | None, pause_at: int | None) -> None:
+        del stop_at, pause_at
+        native.train(training)
+
+
 def train(
     agent: dict[str, Any], kwargs: dict[str, Any], seed: int, env_steps: int, **options: bool
 ) -> float:
@@ -92,7 +102,7 @@ def train(
     }
     with tempfile.TemporaryDirectory() as folder:
         order = make_work_order(document, seed=seed)
-        records = TrainingAttempt(order, Path(folder), **options).run().dump_records()
+        records = Attempt(order, Path(folder), **options).run().dump_records()
     return float(next(one["mean"] for one in records if one["type"] == "evaluation"))
 
 

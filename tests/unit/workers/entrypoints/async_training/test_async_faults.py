@@ -1,5 +1,6 @@
 """Faults during `train_agent_async`, in every process, and trainings resumed after them."""
 
+import contextlib
 import functools
 import json
 import multiprocessing
@@ -60,7 +61,16 @@ def check_processes_end() -> Iterator[None]:
     """Checks that a test leaves no process behind."""
     before = list_descendants()
     yield
-    wait_for(lambda: list_descendants() <= before, "all processes end")
+    wait_for(lambda: list_descendants() <= before, lambda: describe_processes(before))
+
+
+def describe_processes(before: set[int]) -> str:
+    lines = []
+    for pid in sorted(list_descendants() - before):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process = psutil.Process(pid)
+            lines.append(f"{pid} ({process.status()}, {' '.join(process.cmdline())})")
+    return f"all processes end; there are {', '.join(lines)}"
 
 
 def list_descendants() -> set[int]:
