@@ -10,7 +10,7 @@ from app.daemons import main as daemons
 from app.daemons.judge import Judge
 from app.services.workers.broker_users import BrokerUsers
 from tests.support.server_fixture import World
-from tests.support.waiting import PATIENCE_SECONDS
+from tests.support.waiting import PATIENCE_SECONDS, cancel_after
 
 
 async def drop_cancellations(number: int) -> None:
@@ -45,11 +45,7 @@ async def test_the_daemons_end_at_whatever_step_they_are_cancelled(world: World)
     users = BrokerUsers(world.settings)
     for steps in range(0, 200, 7):
         work = asyncio.create_task(daemons.run(world.database, world.settings, MemoryBus(), users))
-        for _ in range(steps):
-            await asyncio.sleep(0)
-        work.cancel()
-        ended, _ = await asyncio.wait([work], timeout=PATIENCE_SECONDS)
-        assert ended, steps
+        await cancel_after(work, steps)
         assert work.cancelled(), steps
 
 

@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable
 from inspect import isawaitable
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 Value = TypeVar("Value")
 
@@ -43,6 +43,15 @@ def wait_for(
         time.sleep(pause_seconds)
         pause_seconds = min(0.1, 1.5 * pause_seconds)
     return answer
+
+
+async def cancel_after(task: asyncio.Task[Any], steps: int) -> None:
+    """Cancels a task after a number of steps of the event loop, and waits until it has ended."""
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    task.cancel()
+    ended, _ = await asyncio.wait([task], timeout=PATIENCE_SECONDS)
+    assert ended, f"not within {PATIENCE_SECONDS} s: it ends, cancelled after {steps} steps"
 
 
 async def until(question: Callable[[], object], what: str = "the condition holds") -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from palestra.contract.names import new_id
+from palestra.contract.retention import is_replaced
 from palestra.contract.telemetry import SnapshotFile, SnapshotWritten
 from workers.core.errors import SnapshotUnreadableError
 from workers.core.protocols import ClockView
@@ -53,8 +54,8 @@ class SnapshotStore:
         self._keep_last = max(2, keep_last)
         self._announce = announce
         self._written: list[str] = []
-        self._repeated: set[str] = set()
-        """Snapshots of the same state as the final one."""
+        self._replaced: set[str] = set()
+        """IDs of snapshots that a newer one of the same state replaces."""
         self._best: tuple[float, str] | None = None
         self._last_size = 0
         """Bytes of the last snapshot, without files shared with the snapshot before it."""
@@ -83,8 +84,8 @@ class SnapshotStore:
             for file in manifest.files
             if before is not None and before.find_shared_file(target / file.name, file.name)
         }
-        if before is not None and _is_repeated(before.manifest, manifest):
-            self._repeated.add(before.manifest.snapshot_id)
+        if before is not None and is_replaced(before.manifest, manifest):
+            self._replaced.add(before.manifest.snapshot_id)
         self._last = PreviousSnapshot(target, manifest)
         self._checked &= shared
         self._written.append(manifest.snapshot_id)
@@ -97,7 +98,7 @@ class SnapshotStore:
 
         The supervisor then uploads the newer ones instead.
         """
-        different = [one for one in self._written if one not in self._repeated]
+        different = [one for one in self._written if one not in self._replaced]
         kept = set(different[-self._keep_last :]) | ({self._best[1]} if self._best else set())
         unneeded = [one for one in self._written if one not in kept]
         if unneeded and self._is_last_complete():
@@ -114,14 +115,6 @@ class SnapshotStore:
         except SnapshotUnreadableError:
             return False
         return True
-
-
-def _is_repeated(before: Manifest, manifest: Manifest) -> bool:
-    """Returns whether the snapshot before the final one has the same state."""
-    if (before.reason, manifest.reason) != (SnapshotReason.PERIODIC, SnapshotReason.FINISH):
-        return False
-    counters = [(one.env_step, one.update, one.episode) for one in (before, manifest)]
-    return counters[0] == counters[1]
 
 
 def load_snapshot(directory: Path, *, run_id: str | None, definition_hash: str) -> LoadedSnapshot:

@@ -18,6 +18,7 @@ from app.services.runs import runs
 from app.services.views import pages
 from palestra.contract.definition import Retention
 from palestra.contract.resources import SnapshotFileView, SnapshotView
+from palestra.contract.retention import is_replaced
 from palestra.contract.states import SnapshotReason, SnapshotState
 from palestra.contract.telemetry import SnapshotWritten, write_number
 from palestra.contract.upgrade import load_definition
@@ -269,20 +270,12 @@ def choose_ids_to_keep(verified: Sequence[SnapshotRow], rule: Retention) -> set[
     different = [
         snapshot
         for newer, snapshot in zip([None, *history], history, strict=False)
-        if newer is None or not _is_repeated(snapshot, newer)
+        if newer is None or not is_replaced(snapshot, newer)
     ]
     wanted = different[: rule.keep_last] + ([best] if best is not None else [])
     return {snapshot.id for snapshot in wanted} | {
         snapshot.id for snapshot in verified if snapshot.pinned
     }
-
-
-def _is_repeated(snapshot: SnapshotRow, newer: SnapshotRow) -> bool:
-    """Returns whether the snapshot before the final one has the same state."""
-    if (snapshot.reason, newer.reason) != (SnapshotReason.PERIODIC, SnapshotReason.FINISH):
-        return False
-    counters = [(one.env_step, one.update, one.episode) for one in (snapshot, newer)]
-    return counters[0] == counters[1]
 
 
 async def _record_changed(

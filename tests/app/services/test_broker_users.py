@@ -27,7 +27,7 @@ from palestra.contract.names import new_id
 from palestra.contract.registration import RegistrationAnswer
 from tests.support.server_fixture import World, advance_clock
 from tests.support.valkey import Valkey
-from tests.support.waiting import PATIENCE_SECONDS, until
+from tests.support.waiting import PATIENCE_SECONDS, cancel_after, until
 
 PASSWORD = "password-of-server"
 SHARED = "user worker on >password-of-worker ~palestra.pool.* +@all"
@@ -181,11 +181,7 @@ async def test_updates_end_at_whatever_step_they_are_cancelled(
     monkeypatch.setattr(worker_rows, "list_queues", list_queues)
     for steps in range(60):
         updates = asyncio.create_task(site.users.run(site.world.database, MemoryBus()))
-        for _ in range(steps):
-            await asyncio.sleep(0)
-        updates.cancel()
-        ended, _ = await asyncio.wait([updates], timeout=PATIENCE_SECONDS)
-        assert ended, steps
+        await cancel_after(updates, steps)
         assert updates.cancelled(), steps
 
 

@@ -130,8 +130,8 @@ class VectorEvaluator:
                 over = bool(terminated[slot] or truncated[slot])
                 accounts.add_step(episode, float(reward[slot]), is_over=over)
                 if over:
-                    is_cut = not terminated[slot] and accounts.is_at_limit(episode)
-                    accounts.note_end(episode, env.successes()[slot], is_cut=is_cut)
+                    success, is_terminated = env.successes()[slot], bool(terminated[slot])
+                    accounts.note_end(episode, success, is_terminated=is_terminated)
                     slots[slot] = None
             if self._on_step is not None:
                 self._on_step(
@@ -199,13 +199,10 @@ class _EpisodeAccounts:
             self._finished_steps += self._lengths[self._finished]
             self._finished += 1
 
-    def is_at_limit(self, episode: int) -> bool:
-        """Returns whether an episode has the length at which episodes are cut."""
-        return self._lengths[episode] == self._budget.cut_at
-
-    def note_end(self, episode: int, success: bool | None, *, is_cut: bool) -> None:
+    def note_end(self, episode: int, success: bool | None, *, is_terminated: bool) -> None:
         """Records whether an episode that ended was cut, and succeeded, if that is known."""
-        self._successes[episode], self._cut[episode] = success, is_cut
+        self._successes[episode] = success
+        self._cut[episode] = not is_terminated and self._lengths[episode] == self._budget.cut_at
 
     @property
     def is_complete(self) -> bool:

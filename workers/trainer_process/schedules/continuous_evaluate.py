@@ -22,6 +22,7 @@ from workers.core.rng import derive_seed
 from workers.core.shared_counter import SharedCount
 from workers.core.types import JsonObject, StopReason
 from workers.engine.clock import StillClock
+from workers.hooks.evaluation_hooks import is_reached
 from workers.ipc import snapshot_requests
 from workers.ipc.attempt_directory import AttemptDirectory
 from workers.ipc.snapshot_requests import NoSnapshotReason, SnapshotAnswer, SnapshotRequest
@@ -95,9 +96,7 @@ class Follower:
             self._evaluated.append(answer.snapshot_id)
             in_a_row = (
                 in_a_row + 1
-                if stop.success_score is not None
-                and record.mean >= stop.success_score
-                and not record.cut_episodes
+                if is_reached(stop.success_score, record.mean) and not record.cut_episodes
                 else 0
             )
             if in_a_row >= stop.success_evaluations:
