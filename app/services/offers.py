@@ -331,10 +331,9 @@ def check_definition(definition: RlDefinition, catalogue: Catalogue, pool: str) 
     if environments and environment is None:
         message = (
             f"No worker of the pool {pool} knows this "
-            f"environment{_nearest(definition.env.id, list(environments))}. Choose "
-            "another one, or "
-            "install the package that registers it on a worker of the pool and start "
-            "that worker again; see docs/own-environment.md."
+            f"environment{_nearest(definition.env.id, list(environments))} Choose another one, or "
+            "install the package that registers it on a worker of the pool and start that worker "
+            "again; see docs/own-environment.md."
         )
         raise InvalidError("unknown_environment", message, pointer="/definition/env/id")
     if agents and agent is None:
@@ -409,4 +408,4 @@ def _nearest(name: str, known: Sequence[str]) -> str:
         folded[match] for match in difflib.get_close_matches(name.lower(), folded, n=3, cutoff=0.5)
     ]
     best = list(dict.fromkeys([*same, *near]))[:3]
-    return f"; did you mean {' or '.join(best)}?" if best else ""
+    return f"; did you mean {' or '.join(best)}?" if best else "."

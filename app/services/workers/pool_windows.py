@@ -131,7 +131,7 @@ async def _find_workers(session: Session, pool: PoolRow, names: Sequence[str]) -
         if name not in known:
             raise InvalidError(
                 "unknown_worker",
-                f"The pool {pool.name} has no worker {name}{suggest_nearest(name, known)}. "
+                f"The pool {pool.name} has no worker {name}{suggest_nearest(name, known) or '.'} "
                 "`palestra workers` names them.",
                 pointer=f"/workers/{index}",
             )
