@@ -4,11 +4,12 @@
         sb3,pfrl,tianshou,plain] [--repeat 3]
                                   [--pack 16] [--packs 2]
 
-All libraries train with equal settings, in turn, each in a fresh process on one thread. The rate
-excludes the start-up and the extra time of the first update (compilation), which other columns show
-together with the rate that includes both. With `--packs`, the seeds of a pack are also trained as
-that many concurrent packs, one process each, like a worker with that many slots. A library that is
-not installed is left out; `make bench-peers` installs all of them. Absolute figures vary between
+All libraries train with equal settings, in turn, each in a fresh process on one thread. On CartPole
+Palestra trains with its own simulator, as by default, and with Gymnasium's, as the others do. The
+rate excludes the start-up and the extra time of the first update (compilation), which other columns
+show together with the rate that includes both. With `--packs`, the seeds of a pack are also trained
+as that many concurrent packs, one process each, like a worker with that many slots. A library that
+is not installed is left out; `make bench-peers` installs all of them. Absolute figures vary between
 machines and hours: compare figures of one run only.
 """
 
@@ -24,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from benchmarks._peers.tables import COMPILED, EAGER, PACK, PACKS, Results, combine
+from benchmarks._peers.tables import COMPILED, EAGER, PACK, PACKS, REGISTERED, Results, combine
 from benchmarks._peers.tasks import PEERS, TASKS, Task
 from benchmarks._report import describe_machine
 
@@ -53,9 +54,11 @@ def build_peer_command(peer: str, task: Task, seed: int) -> list[str]:
     ]
 
 
-def build_palestra_command(task: Task, seeds: Sequence[int], compile_mode: str) -> list[str]:
+def build_palestra_command(
+    task: Task, seeds: Sequence[int], compile_mode: str, simulator: str = "auto"
+) -> list[str]:
     """Returns the command that trains seeds in a separate process, several of them as a pack."""
-    label = MODES[compile_mode] if len(seeds) == 1 else PACK
+    label = name_training(compile_mode, simulator) if len(seeds) == 1 else PACK
     options = [
         "--task",
         task.name,
@@ -63,10 +66,17 @@ def build_palestra_command(task: Task, seeds: Sequence[int], compile_mode: str) 
         ",".join(map(str, seeds)),
         "--compile",
         compile_mode,
+        "--simulator",
+        simulator,
         "--label",
         label,
     ]
     return [sys.executable, "-m", "benchmarks._peers.runner", "--peer", "palestra", *options]
+
+
+def name_training(compile_mode: str, simulator: str) -> str:
+    """Returns the label of Palestra's trainings of one seed."""
+    return MODES[compile_mode] + ("" if simulator == "auto" else REGISTERED)
 
 
 def find_installed_peers(peers: Sequence[str]) -> list[str]:
@@ -93,7 +103,13 @@ def list_commands(
     task: Task, peers: Sequence[str], modes: Sequence[str], turn: int, options: argparse.Namespace
 ) -> dict[str, list[list[str]]]:
     """Returns the commands of one turn by name; those under one name run concurrently."""
-    ours = {MODES[mode]: [build_palestra_command(task, [turn], mode)] for mode in modes}
+    # The others compute the environment with Gymnasium's code, and so does Palestra in the second.
+    simulators = ("auto", "registered") if task.env.startswith("CartPole-") else ("auto",)
+    ours = {
+        name_training(mode, simulator): [build_palestra_command(task, [turn], mode, simulator)]
+        for simulator in simulators
+        for mode in modes
+    }
     seeds = range(turn * options.pack, (turn + 1) * options.pack)
     if options.pack > 1 and task.pack_target is not None:
         ours[PACK] = [build_palestra_command(task, seeds, modes[-1])]

@@ -14,6 +14,7 @@ import time
 import warnings
 
 from benchmarks._peers.tasks import TASKS
+from palestra.contract.names import TRAINER_SIMULATOR
 
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -45,6 +46,9 @@ def main() -> None:
     )
     parser.add_argument("--compile", default="eager", help="how Palestra runs its updates")
     parser.add_argument(
+        "--simulator", default="auto", help="whose code Palestra computes the environment with"
+    )
+    parser.add_argument(
         "--label", help="what the line says of who trained; the peer's name where it is left out"
     )
     parser.add_argument("--env-steps", type=int, help="shorter or longer than the task")
@@ -59,6 +63,7 @@ def main() -> None:
         parser.error(f"{options.peer} does not train {options.task}")
     started = options.started or time.time()
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
+    os.environ[TRAINER_SIMULATOR] = options.simulator
     print(json.dumps(measure(options, started)))
 
 

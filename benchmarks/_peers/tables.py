@@ -21,6 +21,8 @@ EAGER, COMPILED, PACK, PACKS = (
     "palestra pack",
     "palestra packs at once",
 )
+REGISTERED: Final = ", registered simulator"
+"""Follows the label of trainings in the environment's own code, where Palestra has its own."""
 MEMORY_PEER: Final = "sb3"
 MEMORY_TARGETS: Final = {EAGER: 1.0, COMPILED: 1.6}
 """Upper bounds on memory, as multiples of the memory of `MEMORY_PEER`."""
@@ -69,13 +71,18 @@ class Results:
         if ours is None:
             yield f"palestra / {fastest}: nothing was trained", False
             return
-        ratios, target = self._ratios(ours, fastest, RATE), self._task.target
+        yield self._compare(ours, fastest, self._task.target)
+        registered = self._fastest([EAGER + REGISTERED, COMPILED + REGISTERED])
+        if registered is not None:
+            yield self._compare(registered, fastest, None)
+
+    def _compare(self, ours: str, fastest: str, target: float | None) -> tuple[str, bool]:
+        ratios = self._ratios(ours, fastest, RATE)
         by_cpu = _spread(self._ratios(ours, fastest, CPU_RATE), ".2f")
         text = f"{ours} / {fastest}: {_spread(ratios, '.2f')} x, by processor time {by_cpu} x"
         if target is None:
-            yield text, True
-        else:
-            yield f"{text}; target {target:g} x", statistics.median(ratios) >= target
+            return text, True
+        return f"{text}; target {target:g} x", statistics.median(ratios) >= target
 
     def _memory(self) -> Iterator[tuple[str, bool]]:
         for ours, target in MEMORY_TARGETS.items():
@@ -120,9 +127,7 @@ class Results:
         ), not most or ratio <= most
 
     def _fastest_peer(self) -> str | None:
-        return self._fastest(
-            [peer for peer in self._by_peer if peer not in {EAGER, COMPILED, PACK, PACKS}]
-        )
+        return self._fastest([peer for peer in self._by_peer if not peer.startswith("palestra ")])
 
     def _fastest(self, peers: Sequence[str]) -> str | None:
         return max(

@@ -84,6 +84,9 @@ def _show_head(run: RunDetail) -> None:
             f"saved       {run.snapshots.written:,} env_steps on the worker, "
             f"{run.snapshots.verified or 0:,} on the server"
         )
+    simulators = [attempt.simulator for attempt in run.attempts if attempt.simulator is not None]
+    if simulators:
+        say(f"simulator   {simulators[-1]}")
     if run.not_uploaded is not None:
         say(f"held up     {describe_backlog(run.not_uploaded)}")
     if run.failure is not None:

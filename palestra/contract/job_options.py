@@ -60,6 +60,15 @@ class Resources(Document):
     training does not wait for them.
     """
 
+    # Left out where it is `auto`: earlier workers refuse the key.
+    simulator: Annotated[
+        Literal["auto", "registered"], Field(exclude_if=lambda value: value == "auto")
+    ] = "auto"
+    """Which code computes the environments. `auto` takes Palestra's own where it has one: for
+    Gymnasium's CartPole, whose results it equals to the last bit in less time. `registered` always
+    takes that of the registration.
+    """
+
 
 class Limits(Document):
     """Bounds on one attempt, enforced by its supervisor on the monotonic clock."""

@@ -37,6 +37,12 @@ WORKER_IMPORTS: Final = "PALESTRA_WORKER_IMPORTS"
 WORKER_ALLOWED_PATHS: Final = "PALESTRA_WORKER_ALLOWED_PATHS"
 """Variable with the directories of the option `--allow-path`, whose files definitions may name."""
 
+TRAINER_SIMULATOR: Final = "PALESTRA_TRAINER_SIMULATOR"
+"""Variable with `resources.simulator`, for a trainer and all processes that it starts."""
+
+Simulator = Literal["palestra", "registered"]
+"""Which code computes an environment: Palestra's own, or that of the registration."""
+
 MAX_STEP: Final = 2**53 - 1
 """Largest counter that JSON, JavaScript and a double all hold exactly."""
 

@@ -17,7 +17,7 @@ from palestra.contract.job_options import (
     Limits,
     Resources,
 )
-from palestra.contract.names import Counter, EvaluationSource, PriorityClass, Schedule
+from palestra.contract.names import Counter, EvaluationSource, PriorityClass, Schedule, Simulator
 from palestra.contract.queue import StartEstimate
 from palestra.contract.states import (
     AttemptState,
@@ -245,6 +245,8 @@ class AttemptView(View):
     resume_quality: ResumeQuality | None
     other_code: Code | None = None
     """Code that it ran with, where this is not the experiment's; known once it has ended."""
+    simulator: Simulator | None = None
+    """Which code computed the environments, where Palestra has its own; known once it has ended."""
     started_at: datetime
     ended_at: datetime | None
     acked_seq: int

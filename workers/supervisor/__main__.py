@@ -81,6 +81,7 @@ def _options(directory: AttemptDirectory, arguments: argparse.Namespace) -> Trai
     return TrainerOptions(
         gpus=arguments.gpus[: resources.gpus],
         cpu_threads=resources.cpu_threads,
+        simulator=resources.simulator,
         inherited=tuple(arguments.slot_fd),
         module=arguments.trainer_module,
     )

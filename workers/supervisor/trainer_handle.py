@@ -12,8 +12,9 @@ import signal
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
+from palestra.contract.names import TRAINER_SIMULATOR
 from palestra.contract.states import Order
 from palestra.python_command import build_python_command
 from workers.ipc.attempt_directory import (
@@ -53,6 +54,7 @@ class TrainerOptions:
 
     gpus: tuple[int, ...] = ()
     cpu_threads: int = 1
+    simulator: Literal["auto", "registered"] = "auto"
     inherited: tuple[int, ...] = ()
     """Descriptors that the trainer's tree keeps open: the locks of the slots."""
     module: str = TRAINER_MODULE
@@ -198,6 +200,7 @@ def trainer_environment(
             ATTEMPT_VARIABLE: directory.attempt_id,
             CONTROL_FD_VARIABLE: str(control),
             SUPERVISOR_VARIABLE: str(os.getpid()),
+            TRAINER_SIMULATOR: options.simulator,
             "CUDA_VISIBLE_DEVICES": ",".join(map(str, options.gpus)),
             "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
             "OMP_NUM_THREADS": threads,

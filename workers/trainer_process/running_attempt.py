@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from palestra.contract.code import AnyCode
+from palestra.contract.definition import RlDefinition
 from palestra.contract.identity import hash_definition
 from palestra.contract.states import Cause, Outcome, ResumeQuality
 from palestra.contract.work_order import AttemptReport, Failure, RunEnd, RunOrder, WorkOrder
@@ -18,6 +19,7 @@ from workers.core.protocols import ClockView
 from workers.core.types import JsonObject, StopReason
 from workers.ipc.attempt_directory import AttemptDirectory, write_atomically
 from workers.recording.points_sink import PointsSink
+from workers.rl.envs.factory import find_simulator
 from workers.snapshot.attempt_store import load_snapshot
 from workers.snapshot.owner import device_name, versions
 from workers.snapshot.snapshot_directory import LoadedSnapshot
@@ -124,9 +126,18 @@ class RunningAttempt:
             "versions": versions(),
             "device": device_name(self.device),
             "cpu_threads": self.order.resources.cpu_threads,
+            **self._describe_simulator(),
             "pid": os.getpid(),
             "command": sys.argv,
         }
+
+    def _describe_simulator(self) -> JsonObject:
+        definition = self.order.definition
+        # Without counters no environment was made, perhaps since it is not installed here.
+        if self.clock is None or not isinstance(definition, RlDefinition):
+            return {}
+        simulator = find_simulator(definition.env)
+        return {} if simulator is None else {"simulator": simulator}
 
 
 def end_of(reason: StopReason, message: str | None = None) -> JsonObject:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any, get_args
 
 from app.db.engine import Session
 from app.db.models.jobs import AttemptRow, AttemptRunRow, JobRow
@@ -16,6 +17,7 @@ from app.services.queue.queue_facts import QueuePlace
 from app.services.views.columns import build_view, columns_of
 from app.services.views.login_names import load_login_names
 from app.services.views.runs import build_backlog_view
+from palestra.contract.names import Simulator
 from palestra.contract.resources import (
     AttemptView,
     JobView,
@@ -149,9 +151,16 @@ def build_attempt_view(
             "worker_name": worker_name,
             "slots": [row.slot, *(row.further_slots or ())],
             "other_code": (row.provenance or {}).get("other_code"),
+            "simulator": _read_simulator(row.provenance),
             "fences": {run.run_id: run.fence for run in carried},
             "resumed_from": {
                 run.run_id: run.snapshot_id if run.training else None for run in carried
             },
         },
     )
+
+
+def _read_simulator(provenance: Mapping[str, Any] | None) -> Simulator | None:
+    """Returns the simulator of a report, whose members are as the worker sent them."""
+    simulator = (provenance or {}).get("simulator")
+    return simulator if simulator in get_args(Simulator) else None

@@ -153,6 +153,7 @@ function makeJob(experiment: string, state: t.RunState): t.Job {
       cpu_threads: 1,
       memory_mib: null,
       evaluation: "inline",
+      simulator: "auto",
     },
     limits: { wall_seconds: null, stall_seconds: 1800, grace_seconds: 120, max_attempts: 20 },
     evaluate: null,

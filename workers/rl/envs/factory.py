@@ -5,8 +5,9 @@ import functools
 import importlib
 import importlib.util
 import logging
+import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any, Literal
@@ -16,6 +17,7 @@ from gymnasium.envs.registration import EnvSpec as Registered
 
 import workers.rl.envs.builtin  # noqa: F401 - registers palestra/...
 from palestra.contract.envs import DEFAULT_EPISODE_STEPS, EnvDefinition
+from palestra.contract.names import TRAINER_SIMULATOR, Simulator
 from workers.core.errors import DefinitionError, PartNotFoundError
 from workers.core.types import GoalRule
 from workers.ipc.allowed_paths import list_allowed_paths
@@ -70,7 +72,7 @@ def make_vector(
         spec.vectorization == "sync"
         and count * runs >= LEAST
         and spec.preprocessing is None
-        and is_cart_pole(registered, spec.kwargs)
+        and _has_own_simulator(registered, spec.kwargs)
     ):
         return CartPoleVector(count, limit, **spec.kwargs)
     makers: list[Callable[[], EpisodeEnv]] = [
@@ -172,6 +174,25 @@ def find_cut(spec: EnvDefinition, max_episode_steps: int | None = None) -> int |
     return None if _own_limit(registered, spec, max_episode_steps) else _cut_of(registered)
 
 
+def find_simulator(spec: EnvDefinition) -> Simulator | None:
+    """Returns which code computes an environment; `None` if Palestra has none of its own for it.
+
+    Raises:
+        PartNotFoundError: Like `make_vector`.
+    """
+    if spec.preprocessing is not None or not is_cart_pole(_copy_registration(spec.id), {}):
+        return None
+    return "palestra" if _prefers_own_simulators() else "registered"
+
+
+def _has_own_simulator(registered: Registered, kwargs: Mapping[str, object]) -> bool:
+    return _prefers_own_simulators() and is_cart_pole(registered, kwargs)
+
+
+def _prefers_own_simulators() -> bool:
+    return os.environ.get(TRAINER_SIMULATOR, "auto") == "auto"
+
+
 def _limit(
     registered: Registered, spec: EnvDefinition, max_episode_steps: int | None
 ) -> int | None:
@@ -257,7 +278,7 @@ def _make_bare(registered: Registered, spec: EnvDefinition, render_mode: str | N
         warnings.simplefilter("ignore", DeprecationWarning)
         if spec.preprocessing is not None:
             return make_game(registered, spec.preprocessing, spec.kwargs, render_mode)
-        if is_cart_pole(registered, {}):
+        if _has_own_simulator(registered, {}):
             registered = replace(registered, entry_point=SavedCartPole.entry_point)
         options: dict[str, Any] = {
             **spec.kwargs,

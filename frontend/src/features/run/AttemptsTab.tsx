@@ -118,6 +118,17 @@ function Details({
             : ""}
         </span>
       )}
+      {attempt.simulator && (
+        <span
+          title={
+            attempt.simulator === "palestra"
+              ? "Palestra's own code computed the environments; its results equal the registered environment's to the last bit."
+              : "The registered environment's own code computed the environments (resources.simulator)."
+          }
+        >
+          {attempt.simulator === "palestra" ? "Palestra's simulator" : "registered simulator"}
+        </span>
+      )}
       {job && job.pool !== "default" && <span>pool {job.pool}</span>}
       {attempt.failure && <span className={classes.bad}>{attempt.failure.message}</span>}
     </div>

@@ -50,11 +50,14 @@ def test_an_attempt_ships_telemetry_uploads_results_and_releases(start_superviso
 def test_the_trainer_gets_no_credential(start_supervisor, monkeypatch):
     # torch sets the variable if a test of this process has compiled.
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
-    supervised = start_supervisor("train:10", resources={"gpus": 1, "cpu_threads": 3})
+    supervised = start_supervisor(
+        "train:10", resources={"gpus": 1, "cpu_threads": 3, "simulator": "registered"}
+    )
     supervised.wait_for_end()
     environ = json.loads((supervised.directory.root / "environ.json").read_text())
     assert not any("secret" in value or TOKEN in value for value in environ.values())
     assert (environ["CUDA_VISIBLE_DEVICES"], environ["OMP_NUM_THREADS"]) == ("0", "3")
+    assert environ["PALESTRA_TRAINER_SIMULATOR"] == "registered"
     assert environ["TORCHINDUCTOR_CACHE_DIR"] == str(
         supervised.directory.root.parents[1] / "compiled"
     )

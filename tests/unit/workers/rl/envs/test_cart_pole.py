@@ -8,9 +8,10 @@ import pytest
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 
 from palestra.contract.envs import EnvDefinition
+from palestra.contract.names import TRAINER_SIMULATOR
 from workers.core.errors import EnvironmentFailedError
 from workers.rl.envs.cart_pole import LEAST, CartPoleVector
-from workers.rl.envs.factory import make_rendered, make_vector
+from workers.rl.envs.factory import find_simulator, make_rendered, make_vector
 from workers.rl.envs.resumable_episode import EpisodeEnv
 from workers.rl.envs.vector import SerialVector
 
@@ -150,3 +151,25 @@ def test_other_actions_are_refused_and_other_variants_stepped_one_by_one() -> No
         SerialVector,
     )
     assert isinstance(make_vector(EnvDefinition(id="CartPole-v0", num_envs=9)), CartPoleVector)
+
+
+@pytest.mark.parametrize("vectorization", ["sync", "async"])
+def test_the_registered_simulator_is_taken_on_request(
+    monkeypatch: pytest.MonkeyPatch, vectorization: Any
+) -> None:
+    spec = EnvDefinition(id="CartPole-v1", num_envs=9, vectorization=vectorization)
+    assert find_simulator(spec) == "palestra"
+    monkeypatch.setenv(TRAINER_SIMULATOR, "registered")
+    assert find_simulator(spec) == "registered"
+    vector = make_vector(spec)
+    try:
+        saved = vector.begin(np.ones(9, np.bool_), list(range(9))), vector.save_episodes()[0]
+    finally:
+        vector.close()
+    assert not isinstance(vector, CartPoleVector)
+    assert "actions" in saved[1], "Gymnasium's own is restored by its actions"
+    assert type(make_rendered(spec).unwrapped) is CartPoleEnv
+
+
+def test_environments_without_a_simulator_of_palestras_have_none() -> None:
+    assert find_simulator(EnvDefinition(id="Acrobot-v1")) is None
