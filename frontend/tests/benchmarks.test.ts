@@ -1,14 +1,20 @@
 /** The table of groups and environments, its launches, and the queries behind the page. */
 import { describe, expect, it } from "vitest";
 import type { Run, StatisticsResult } from "@/api/types";
-import { buildCells, launchSearch } from "@/features/benchmarks/cells";
+import { buildCells, describePooling, launchSearch } from "@/features/benchmarks/cells";
 import {
   buildFiguresQuery,
+  MOST_COMPARED,
   readBenchmarksSearch,
   readFields,
   readReferences,
 } from "@/features/benchmarks/search";
-import { cellTable, describeEstimate, printCells } from "@/features/benchmarks/tables";
+import {
+  cellTable,
+  describeEstimate,
+  printAggregates,
+  printCells,
+} from "@/features/benchmarks/tables";
 import { readNewExperimentSearch, readSeeds } from "@/features/submit/search";
 import { takeEnvironment } from "@/features/submit/useOrigin";
 
@@ -32,6 +38,8 @@ const scores = (environment: string, n: number, mean: number, stdev: number | nu
   median: mean,
   stdev,
   iqm: { value: mean, low: null, high: null },
+  experiments: 1,
+  differing_fields: [] as string[],
 });
 const RESULT = {
   groups: [
@@ -73,29 +81,96 @@ describe("Cells", () => {
   });
 
   it("are a table of the server's numbers", () => {
-    expect(cellTable(table).rows[1]).toEqual(["agent=dqn", "Cart", 2, 2, 20, 1.5, 20, null, null]);
+    expect(cellTable(table).rows[1]).toEqual([
+      ...["agent=dqn", "Cart", 2, 2, 20, 1.5, 20, null, null],
+      ...[1, ""],
+    ]);
     expect(printCells(table).rows[0]).toEqual(["agent=dqn", "−80", "20.0 ± 1.5"]);
+  });
+});
+
+describe("Cells that pool experiments", () => {
+  const pooled = {
+    ...scores("Cart", 3, 20, 1.5),
+    experiments: 2,
+    differing_fields: ["loop.env_steps", "agent.gamma", "agent.clip", "agent.lr"],
+  };
+  const groups = [{ name: "agent=dqn", run_ids: ["r1", "r2"], environments: [pooled] }];
+  const result = { groups, environments: ["Cart"] } as unknown as StatisticsResult;
+  const table = buildCells(RUNS.slice(0, 2), result, ["agent"]);
+
+  it("say which fields differ, on the page, in CSV and in LaTeX", () => {
+    const sentence = "2 experiments: loop.env_steps, agent.gamma, agent.clip and 1 more";
+    expect(describePooling({ scores: pooled })).toBe(sentence);
+    expect(cellTable(table).rows[0]?.slice(-2)).toEqual([
+      2,
+      "loop.env_steps agent.gamma agent.clip agent.lr",
+    ]);
+    expect(printCells(table).rows[0]).toEqual(["agent=dqn", `20.0 ± 1.5 (${sentence})`]);
+  });
+
+  it("say so when definitions are equal, and nothing of one experiment", () => {
+    const equal = { ...pooled, differing_fields: [] };
+    expect(describePooling({ scores: equal })).toBe("2 experiments: equal definitions");
+    expect(describePooling({ scores: scores("Cart", 2, 20, 1.5) })).toBeNull();
+    expect(describePooling({ scores: null })).toBeNull();
+  });
+});
+
+describe("Rows by experiment", () => {
+  const runs = [
+    run("r1", "ppo", "Cart", 0, "ppo-cart-1f"),
+    run("r2", "ppo", "Cart", 1, "ppo-cart-1f"),
+    run("r3", "dqn", "Cart", 0, "dqn-cart-2e"),
+    run("r4", "zoo", "Acro", 0, "zoo-acro-3d"),
+  ];
+  const groups = [
+    {
+      name: "experiment=ppo-cart-1f",
+      run_ids: ["r1", "r2"],
+      environments: [scores("Cart", 2, 20, 1.5)],
+      aggregates: {},
+      scores: [1, 2],
+    },
+  ];
+  const result = { groups, environments: ["Acro", "Cart"] } as unknown as StatisticsResult;
+  const table = buildCells(runs, result, ["experiment"]);
+
+  it("are named without hashes and ordered by environment", () => {
+    expect(table.rows.map((row) => row.label)).toEqual(["zoo-acro", "dqn-cart", "ppo-cart"]);
+    expect(printCells(table).rows[2]).toEqual(["ppo-cart", null, "20.0 ± 1.5"]);
+    expect(cellTable(table).rows.at(-1)?.[0]).toBe("experiment=ppo-cart-1f");
+    expect(printAggregates(result, table.names).rows).toEqual([["ppo-cart", 2]]);
+  });
+
+  it("launch seeds of their environment only", () => {
+    const [acro] = table.rows;
+    if (!acro?.cells[0] || !acro.cells[1]) throw new Error("no cells");
+    expect(launchSearch(table, acro, acro.cells[0])).toEqual({ from: "zoo-acro-3d", seeds: "1" });
+    expect(launchSearch(table, acro, acro.cells[1])).toBeNull();
   });
 });
 
 describe("The page's query", () => {
   it("stays within the project and leaves runs without a score out", () => {
-    const query = buildFiguresQuery("lab", readBenchmarksSearch({ filter: "agent:dqn" }));
+    const query = buildFiguresQuery("lab", readBenchmarksSearch({ filter: "agent:dqn" }), 2);
     expect(query.filter).toBe("agent:dqn project:lab");
-    expect(query.group_by).toEqual(["agent"]);
+    expect(query.group_by).toEqual(["experiment"]);
+    expect(query.parts).toContain("improvement");
+    expect(buildFiguresQuery("lab", {}, MOST_COMPARED + 1).parts).not.toContain("improvement");
     expect(query.normalisation).toBeNull();
     expect(query.score?.missing).toBe("leave_out");
   });
 
   it("takes tables with own references besides, and the extremes without", () => {
     const search = { normalise: "atari-human-1", references: "Cart = 22, 500; A=B=-1,1" };
-    expect(buildFiguresQuery("lab", readBenchmarksSearch(search)).normalisation).toEqual({
+    expect(buildFiguresQuery("lab", readBenchmarksSearch(search), 2).normalisation).toEqual({
       kind: "table",
       table: "atari-human-1",
       references: { Cart: { random: 22, reference: 500 }, "A=B": { random: -1, reference: 1 } },
     });
     const extremes = readBenchmarksSearch({ ...search, normalise: "min_max" });
-    expect(buildFiguresQuery("lab", extremes).normalisation).toEqual({
+    expect(buildFiguresQuery("lab", extremes, 2).normalisation).toEqual({
       kind: "min_max",
       table: null,
       references: {},
@@ -108,8 +183,8 @@ describe("The page's query", () => {
     expect(readReferences(" ; ").fault).toBeNull();
   });
 
-  it("groups by the agent unless other fields are named", () => {
-    expect(readFields(undefined)).toEqual(["agent"]);
+  it("groups by experiment unless other fields are named", () => {
+    expect(readFields(undefined)).toEqual(["experiment"]);
     expect(readFields("agent.gamma, seed,seed")).toEqual(["agent.gamma", "seed"]);
     expect(readBenchmarksSearch({ score: "best", last: 0, normalise: "x" })).toEqual({});
   });

@@ -2,16 +2,12 @@
 import { describe, expect, it } from "vitest";
 import { readEpisodes } from "@/api/episodes";
 import type { Evaluation, ExperimentDetail, Run, Snapshot, StatisticsResult } from "@/api/types";
-import {
-  buildScoresQuery,
-  nameExperiments,
-  nameGroups,
-  selectScores,
-} from "@/features/experiment/finalScores";
+import { buildScoresQuery, selectScores } from "@/features/experiment/finalScores";
 import { buildMatrixColumns, listMatrixStates } from "@/features/experiment/seedMatrix";
 import { findSnapshot, listEpisodes, listSiblings } from "@/features/run/evaluationDetail";
 import type { Video } from "@/features/run/videos";
 import { parseCsv } from "@/lib/csv";
+import { nameExperiments, nameIds } from "@/lib/experimentNames";
 import { addPoints, createEmptyCurve } from "@/live/curve";
 import { SeriesRing } from "@/live/seriesRing";
 
@@ -161,8 +157,7 @@ describe("final scores", () => {
 
   it("name experiments without their hashes, and with them where names are the same", () => {
     const ids = ["dqn-a-1f", "ppo-2e", "ppo-3d"];
-    const groups = ids.map((experiment) => ({ by: { experiment } }));
-    const names = nameGroups(groups as unknown as StatisticsResult["groups"]);
+    const names = nameIds(ids);
     expect([...names.values()]).toEqual(["dqn-a", "ppo-2e", "ppo-3d"]);
     const sentence = "experiment=dqn-a-1f: the difference to experiment=ppo-2e is 3.";
     expect(nameExperiments(sentence, names)).toBe("dqn-a: the difference to ppo-2e is 3.");

@@ -21,7 +21,7 @@ from palestra.contract.statistics import (
 
 By = Annotated[
     list[str] | None,
-    typer.Option(help="Field of the definition to group by, several times; by default agent."),
+    typer.Option(help="Field of the definition to group by, several times; by default experiment."),
 ]
 Normalise = Annotated[
     str | None,
@@ -82,7 +82,7 @@ def show_statistics(
         "runs": [one for one in ids or () if one.startswith("run_")],
         "experiments": [one for one in ids or () if not one.startswith("run_")],
         "filter": wanted,
-        "group_by": list(dict.fromkeys(by or ["agent"])),
+        "group_by": list(dict.fromkeys(by or ["experiment"])),
         "score": {
             "kind": score,
             "last": last,

@@ -46,8 +46,9 @@ class ScoreRule(Document):
     """Number of last evaluations that count in `final`."""
     source: EvaluationSource = EvaluationSource.EVALUATION
     missing: Literal["refuse", "leave_out"] = "refuse"
-    """What happens to runs with too few evaluations, or a score that is not finite or beyond 1e100:
-    the query is refused, or the answer lists them in `left_out`.
+    """What happens to runs with too few evaluations, to a score that is not finite or beyond 1e100,
+    and to environments that the normalisation has no scale for: the query is refused, or the answer
+    lists the runs in `left_out`.
     """
 
 
@@ -103,8 +104,12 @@ class StatisticsQuery(Document):
     """Experiments whose runs are added to `runs`."""
     filter: Annotated[str, StringConstraints(max_length=MAX_FILTER)] = ""
     """Filter of the list of runs (`GET /runs`), whose runs are added to `runs`; empty adds none."""
-    group_by: Annotated[tuple[FieldPath, ...], Field(min_length=1, max_length=5)] = ("agent",)
-    """Fields of the definition: runs with equal values are a group."""
+    group_by: Annotated[tuple[FieldPath, ...], Field(min_length=1, max_length=5)] = ("experiment",)
+    """Fields of the definition: runs with equal values are a group.
+
+    `agent` pools the experiments of an agent; `EnvironmentStatistics.differing_fields` says in what
+    their definitions differ.
+    """
     groups: Annotated[tuple[StatisticsGroup, ...], Field(max_length=30)] = ()
     """Groups whose runs are listed."""
     score: ScoreRule = ScoreRule()
@@ -159,6 +164,10 @@ class EnvironmentStatistics(View):
     environment: str
     n: int
     """Runs with a score."""
+    experiments: int
+    """Experiments of these runs."""
+    differing_fields: list[str]
+    """Fields in which the definitions of these experiments differ, apart from names and notes."""
     mean: float
     median: float
     stdev: float | None

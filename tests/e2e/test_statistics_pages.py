@@ -46,7 +46,7 @@ async def site(shared_site: DashboardSite) -> DashboardSite:
 @pytest_asyncio.fixture(loop_scope="session")
 async def page(site: DashboardSite, close_pages: None) -> Page:
     """The page of the benchmark's runs, scaled by their extremes."""
-    return await site.page("/benchmarks?filter=Benchmark&normalise=min_max")
+    return await site.page("/benchmarks?filter=Benchmark&normalise=min_max&by=agent")
 
 
 async def save(page: Page, title: str, item: str) -> bytes:
@@ -127,9 +127,12 @@ async def test_raw_scores_of_several_environments_are_refused_with_a_way_out(
     page: Page,
 ) -> None:
     await page.goto("/benchmarks?filter=Benchmark")
-    await expect(page.get_by_text("whose returns have different scales")).to_be_visible()
+    await expect(page.get_by_text("Which normalisation?")).to_be_visible()
+    await expect(page.get_by_role("alert")).to_have_count(0)
     cells = page.get_by_role("table", name="Scores by group and environment")
-    await expect(cells.get_by_role("row")).to_have_count(3)
+    await expect(cells.get_by_role("rowheader")).to_have_text(
+        ["benchmark-dqn-cartpole-v1", "benchmark-ppo-cartpole-v1", "benchmark-ppo-pendulum-v1"]
+    )
     await page.get_by_role("button", name="Scale by the lowest and highest").click()
     await expect(page.get_by_role("figure", name="Aggregate scores")).to_be_visible()
     await page.goto("/benchmarks?filter=Benchmark&normalise=atari-human-1")
@@ -140,10 +143,23 @@ async def test_raw_scores_of_several_environments_are_refused_with_a_way_out(
     await expect(page.get_by_text("No run with a score matches")).to_be_visible()
 
 
+async def test_a_cell_that_pools_experiments_says_in_what_they_differ(page: Page) -> None:
+    await page.goto("/benchmarks?filter=Benchmark&by=env&normalise=min_max")
+    cells = page.get_by_role("table", name="Scores by group and environment")
+    await expect(cells.get_by_text("2 experiments: ")).to_contain_text("agent.name")
+    saved = await save(page, "Scores by environment", "CSV, all digits")
+    rows = list(csv.DictReader(saved.decode().splitlines()))
+    (cartpole,) = [row for row in rows if row["experiments"] == "2"]
+    assert cartpole["environment"] == "CartPole-v1"
+    assert {"agent.name", "agent.gamma"} <= set(cartpole["differing_fields"].split())
+    table = (await save(page, "Scores by environment", "LaTeX table")).decode()
+    assert r"(2 experiments: agent.name" in table
+
+
 async def test_few_seeds_have_no_interval_and_it_says_so(page: Page) -> None:
     await page.goto("/benchmarks?filter=Benchmark+env:CartPole-v1+seed<2")
     note = page.get_by_role("figure", name="Aggregate scores").get_by_text(
-        "no interval is given, since 3 are needed"
+        "No interval is given where there are fewer than 3 scores"
     )
     await expect(note.first).to_be_visible()
     saved = await save(page, "Aggregate scores", "CSV, all digits")

@@ -54,6 +54,20 @@ def compare_fields(members: Sequence[Sequence[Fields]]) -> list[ComparedField]:
     return found
 
 
+def list_differing_fields(definitions: Sequence[Any]) -> list[str]:
+    """Returns the paths of the fields in which definitions differ.
+
+    Names of agents and functions come first, and fields that some definitions lack come last: they
+    mostly follow from the names.
+    """
+    if len(definitions) < 2:
+        return []
+    fields = compare_fields([[flatten(definition)] for definition in definitions])
+    differing = [field for field in fields if field.differs]
+    differing.sort(key=lambda field: (not field.path.endswith(".name"), not all(field.values)))
+    return [field.path for field in differing]
+
+
 def order_paths(paths: Mapping[str, None]) -> list[str]:
     """Returns the paths with those of one parent beside each other, in order of appearance."""
     places: dict[str, int] = {}

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from app.db.engine import Database
@@ -13,7 +13,7 @@ from app.db.repositories.queried_runs import QueriedRun
 from app.domain.errors import InvalidError, TooLargeError
 from app.domain.principal import Principal
 from app.metrics.statistics import bootstrap
-from app.services.curves import fields
+from app.services.curves.fields import Definitions
 from app.services.statistics import captions, parts
 from app.services.statistics.compared_fields import Fields, compare_fields, flatten
 from app.services.statistics.origin_fields import describe_origin, warn_of_origins
@@ -48,14 +48,12 @@ class ComparedData:
 
     Attributes:
         selected: The members with their runs and evaluations.
-        definitions: Parsed definitions by project and experiment.
         projects: Slug of each project by ID.
         origin: Versions, device and code of each run.
         cursor: Newest event.
     """
 
     selected: SelectedRuns
-    definitions: fields.Definitions
     projects: Mapping[str, str]
     origin: Mapping[str, Fields]
     cursor: int
@@ -76,7 +74,6 @@ async def compare(
             wanted, await select_runs(session, principal, _to_statistics(wanted))
         )
         runs = [run for group in selected.groups for run in group.runs]
-        definitions = await fields.load_definitions(session, runs)
         ids = [run.id for run in runs]
         of_runs: dict[str, list[origins.TrainingOrigin]] = {}
         for one in await origins.list_origins(session, ids):
@@ -88,7 +85,6 @@ async def compare(
         }
         data = ComparedData(
             selected,
-            definitions,
             await access_rows.load_project_slugs(session, {run.project_id for run in runs}),
             origin,
             await event_rows.read_newest_id(session),
@@ -136,7 +132,7 @@ def _make_members(wanted: ComparisonQuery, selected: SelectedRuns) -> SelectedRu
             f"The groups have {runs} runs, at most {MAX_COMPARED_RUNS} may be compared. Ask for "
             "fewer runs.",
         )
-    return SelectedRuns(groups, selected.environments, selected.evaluations)
+    return replace(selected, groups=groups)
 
 
 def _order_runs(wanted: Sequence[str], runs: Sequence[QueriedRun]) -> list[QueriedRun]:
@@ -148,7 +144,7 @@ def _order_runs(wanted: Sequence[str], runs: Sequence[QueriedRun]) -> list[Queri
 def _answer(wanted: ComparisonQuery, data: ComparedData) -> ComparisonResult:
     selected = data.selected
     scores, reasons = compute_scores(wanted.score, selected, read_curves(selected))
-    flat = {key: flatten(definition) for key, definition in data.definitions.items()}
+    flat = {key: flatten(definition) for key, definition in selected.definitions.items()}
     of_members = [
         [flat[run.project_id, run.experiment_id] for run in group.runs] for group in selected.groups
     ]
@@ -183,7 +179,7 @@ def _answer(wanted: ComparisonQuery, data: ComparedData) -> ComparisonResult:
 def _build_members(
     wanted: ComparisonQuery, data: ComparedData, scores: Mapping[str, float]
 ) -> list[ComparedMember]:
-    names = [_name(group, data.definitions) for group in data.selected.groups]
+    names = [_name(group, data.selected.definitions) for group in data.selected.groups]
     return [
         ComparedMember(
             # Replicates of one seed, and experiments of equal names, are told apart by their IDs.
@@ -191,20 +187,14 @@ def _build_members(
             by=dict(group.by),
             run_ids=[run.id for run in group.runs],
             environments=parts.summarise_raw_scores(
-                _to_statistics(wanted),
-                group.name,
-                [
-                    (data.selected.environments[run.id], scores[run.id])
-                    for run in group.runs
-                    if run.id in scores
-                ],
+                _to_statistics(wanted), data.selected, group, scores
             ),
         )
         for name, group in zip(names, data.selected.groups, strict=True)
     ]
 
 
-def _name(group: SelectedGroup, definitions: fields.Definitions) -> str:
+def _name(group: SelectedGroup, definitions: Definitions) -> str:
     run = group.runs[0]
     name = str(definitions[run.project_id, run.experiment_id].get("name", run.experiment_id))
     if not group.by:
@@ -231,7 +221,7 @@ def _list_runs(
                     run_id=run.id,
                     project=data.projects[run.project_id],
                     experiment_id=run.experiment_id,
-                    experiment=str(data.definitions[key].get("name", run.experiment_id)),
+                    experiment=str(data.selected.definitions[key].get("name", run.experiment_id)),
                     seed=run.seed,
                     member=index,
                     environment=data.selected.environments[run.id],
@@ -265,12 +255,11 @@ def _warn(runs: Sequence[ComparedRun], origin: Sequence[ComparedField]) -> list[
     environments = sorted({run.environment for run in runs})
     found = warn_of_origins(origin)
     if len(environments) > 1:
-        shown = ", ".join(environments[:3])
-        more = f" and {len(environments) - 3} more" if len(environments) > 3 else ""
         found.insert(
             0,
-            f"The runs are of {len(environments)} environments ({shown}{more}), whose returns have "
-            "different scales: scores and importance are given for each environment alone.",
+            f"The runs are of {len(environments)} environments "
+            f"({captions.list_some(environments)}), whose returns have different scales: scores "
+            "and importance are given for each environment alone.",
         )
     return found
 

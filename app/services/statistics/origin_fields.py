@@ -6,6 +6,7 @@ from typing import Any, Final
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from app.db.repositories.origins import TrainingOrigin
+from app.services.statistics.captions import list_some
 from palestra.contract.code import AnyCode, describe_code
 from palestra.contract.comparison import ComparedField
 
@@ -85,9 +86,7 @@ def _list_values(field: ComparedField) -> str:
         for value in some
         if isinstance(value, str)
     )
-    shown = list(values)[:3]
-    more = f" and {len(values) - 3} more" if len(values) > len(shown) else ""
-    return f" ({', '.join(shown)}{more})" if len(shown) > 1 else ", or some recorded none"
+    return f" ({list_some(list(values))})" if len(values) > 1 else ", or some recorded none"
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -8,11 +8,14 @@ from itertools import combinations
 
 import numpy as np
 
+from app.db.repositories.queried_runs import QueriedRun
 from app.metrics.columns import Floats
 from app.metrics.statistics import aggregates, comparisons, efficiency, profiles
 from app.metrics.statistics.aggregates import Estimate
 from app.metrics.statistics.scores import MIN_SEEDS, Scores
+from app.services.statistics.compared_fields import list_differing_fields
 from app.services.statistics.scoring import ScoredGroup, ScoredRuns
+from app.services.statistics.selection import SelectedGroup, SelectedRuns
 from palestra.contract.sizes import format_count
 from palestra.contract.statistics import (
     Aggregate,
@@ -29,7 +32,11 @@ from palestra.contract.statistics import (
 
 
 def build_groups(
-    wanted: StatisticsQuery, scored: ScoredRuns, thresholds: Floats, grid: Floats
+    wanted: StatisticsQuery,
+    selected: SelectedRuns,
+    scored: ScoredRuns,
+    thresholds: Floats,
+    grid: Floats,
 ) -> list[GroupStatistics]:
     """Returns the statistics of every group."""
     matrices = [group.scores for group in scored.groups]
@@ -44,9 +51,7 @@ def build_groups(
             run_ids=[run.id for run in group.group.runs],
             scores=list(group.runs),
             environments=summarise_raw_scores(
-                wanted,
-                group.group.name,
-                [(run.environment, run.raw) for run in group.runs],
+                wanted, selected, group.group, {run.run_id: run.raw for run in group.runs}
             ),
             seeds=matrices[index].fewest_seeds,
             aggregates={name: _view(one) for name, one in found[index].items()},
@@ -81,28 +86,41 @@ def choose_grid(wanted: StatisticsQuery, scored: ScoredRuns) -> Floats:
 
 
 def summarise_raw_scores(
-    wanted: StatisticsQuery, group: str, scores: Sequence[tuple[str, float]]
+    wanted: StatisticsQuery,
+    selected: SelectedRuns,
+    group: SelectedGroup,
+    scores: Mapping[str, float],
 ) -> list[EnvironmentStatistics]:
     """Returns the statistics of a group's raw scores in each of its environments.
 
     Args:
         wanted: Has the number and the seed of the resamples.
-        group: Name of the group.
-        scores: Environment and raw score of each run.
+        selected: Has the environments and the definitions of the runs.
+        group: The group; runs without a score do not count.
+        scores: Raw score of each run that has one.
     """
+    of_environments: dict[str, list[QueriedRun]] = {}
+    for run in group.runs:
+        if run.id in scores:
+            of_environments.setdefault(selected.environments[run.id], []).append(run)
     found = []
-    for name in dict.fromkeys(environment for environment, _ in scores):
-        raw = np.array([score for environment, score in scores if environment == name])
+    for name, runs in sorted(of_environments.items()):
+        raw = np.array([scores[run.id] for run in runs])
         estimates = aggregates.compute_aggregates(
             Scores.from_matrix(raw[:, None]),
-            _generator(wanted, "environment", group, name),
+            _generator(wanted, "environment", group.name, name),
             resamples=wanted.resamples,
             level=wanted.level,
         )
+        experiments = dict.fromkeys((run.project_id, run.experiment_id) for run in runs)
         found.append(
             EnvironmentStatistics(
                 environment=name,
                 n=len(raw),
+                experiments=len(experiments),
+                differing_fields=list_differing_fields(
+                    [selected.definitions[key] for key in experiments]
+                ),
                 mean=estimates["mean"].value,
                 median=float(np.median(raw)),
                 stdev=float(raw.std(ddof=1)) if len(raw) > 1 else None,

@@ -15,6 +15,7 @@ from app.metrics.statistics.scores import (
     compute_area_score,
     compute_final_score,
 )
+from app.services.statistics.captions import list_some
 from app.services.statistics.selection import SelectedGroup, SelectedRuns
 from palestra.contract.problems import suggest_nearest
 from palestra.contract.statistics import (
@@ -60,6 +61,8 @@ class ScoredRuns:
         references: Reference by environment; empty without normalisation.
         data_hash: SHA-256 over the raw scores.
         empty: Names of groups that are left out, since none of their runs has a score.
+        without_scale: Environments that are left out, since the normalisation has no scale for
+            them, and the reason.
     """
 
     groups: Sequence[ScoredGroup]
@@ -67,7 +70,8 @@ class ScoredRuns:
     curves: Mapping[str, EvaluationCurve]
     references: Mapping[str, Reference]
     data_hash: str
-    empty: Sequence[str] = ()
+    empty: Sequence[str]
+    without_scale: Mapping[str, str]
 
 
 def score_runs(wanted: StatisticsQuery, selected: SelectedRuns) -> ScoredRuns:
@@ -81,18 +85,21 @@ def score_runs(wanted: StatisticsQuery, selected: SelectedRuns) -> ScoredRuns:
     raw, reasons = compute_scores(wanted.score, selected, curves)
     if reasons and wanted.score.missing == "refuse":
         raise _missing(reasons)
+    if not raw:
+        raise _empty([group.name for group in selected.groups])
+    _check_environments(wanted, selected, raw)
+    references, without_scale = _find_references(wanted, selected, raw)
+    for run_id in [key for key in raw if selected.environments[key] in without_scale]:
+        del raw[run_id]
+        reasons[run_id] = without_scale[selected.environments[run_id]]
     scored = [one for one in selected.groups if any(run.id in raw for run in one.runs)]
     empty = [one.name for one in selected.groups if one not in scored]
-    if not scored:
-        raise _empty(empty)
-    _check_environments(wanted, selected, raw)
-    references = _find_references(wanted.normalisation, selected, raw)
     groups = [
         ScoredGroup(group, _score_group(group, selected, raw, curves, references, wanted.score))
         for group in scored
     ]
     left_out = [LeftOutRun(run_id=key, reason=reason) for key, reason in reasons.items()]
-    return ScoredRuns(groups, left_out, curves, references, _hash(groups), empty)
+    return ScoredRuns(groups, left_out, curves, references, _hash(groups), empty, without_scale)
 
 
 def read_curves(selected: SelectedRuns) -> dict[str, EvaluationCurve]:
@@ -175,48 +182,71 @@ def _check_environments(
 
 
 def _find_references(
-    wanted: Normalisation | None, selected: SelectedRuns, raw: Mapping[str, float]
-) -> dict[str, Reference]:
-    if wanted is None:
-        return {}
-    environments = sorted({selected.environments[run_id] for run_id in raw})
-    if wanted.kind == "min_max":
-        return {env: _find_extremes(env, selected, raw) for env in environments}
-    found = {name: Reference(one.random, one.reference) for name, one in wanted.references.items()}
-    if wanted.table is not None:
-        table = TABLES.get(wanted.table)
-        if table is None:
-            raise InvalidError(
-                "unknown_table",
-                f"is no table of reference scores{suggest_nearest(wanted.table, sorted(TABLES))}",
-                pointer="/normalisation/table",
-            )
-        known = {env: table.find(env) for env in environments}
-        found = {env: one for env, one in known.items() if one is not None} | found
-    lacking = [env for env in environments if env not in found]
-    if lacking:
+    wanted: StatisticsQuery, selected: SelectedRuns, raw: Mapping[str, float]
+) -> tuple[dict[str, Reference], dict[str, str]]:
+    """Returns the reference of each environment, and for each without one the reason.
+
+    Raises:
+        InvalidError: If an environment lacks one and may not be left out, or if all lack one.
+    """
+    normalisation = wanted.normalisation
+    if normalisation is None:
+        return {}, {}
+    if normalisation.table is not None and normalisation.table not in TABLES:
+        nearest = suggest_nearest(normalisation.table, sorted(TABLES))
         raise InvalidError(
-            "missing_reference",
-            f"There is no reference score of {', '.join(lacking[:3])}"
-            f"{'' if len(lacking) <= 3 else f' and {len(lacking) - 3} more'}: give one in "
-            "`references`, or use `min_max`.",
-            pointer="/normalisation",
-            environments=lacking[:100],
+            "unknown_table",
+            f"is no table of reference scores{nearest}",
+            pointer="/normalisation/table",
         )
-    return {env: found[env] for env in environments}
+    scores: dict[str, list[float]] = {}
+    for run_id, score in raw.items():
+        scores.setdefault(selected.environments[run_id], []).append(score)
+    references = {
+        env: reference
+        for env, values in sorted(scores.items())
+        if (reference := _find_reference(normalisation, env, values)) is not None
+    }
+    lacking = sorted(scores.keys() - references.keys())
+    if lacking and (wanted.score.missing == "refuse" or not references):
+        raise _refuse_scale(normalisation, lacking)
+    reason = (
+        "all scores in {} are the same"
+        if normalisation.kind == "min_max"
+        else "there is no reference score of {}"
+    )
+    return references, {env: reason.format(env) for env in lacking}
 
 
-def _find_extremes(env: str, selected: SelectedRuns, raw: Mapping[str, float]) -> Reference:
-    values = [score for run_id, score in raw.items() if selected.environments[run_id] == env]
-    found = find_extremes(np.array(values))
-    if found.random == found.reference:
-        raise InvalidError(
+def _find_reference(
+    normalisation: Normalisation, environment: str, scores: Sequence[float]
+) -> Reference | None:
+    if normalisation.kind == "min_max":
+        extremes = find_extremes(np.array(scores))
+        return None if extremes.random == extremes.reference else extremes
+    given = normalisation.references.get(environment)
+    if given is not None:
+        return Reference(given.random, given.reference)
+    return None if normalisation.table is None else TABLES[normalisation.table].find(environment)
+
+
+def _refuse_scale(normalisation: Normalisation, lacking: Sequence[str]) -> InvalidError:
+    shown = list_some(lacking)
+    if normalisation.kind == "min_max":
+        return InvalidError(
             "equal_scores",
-            f"All runs have the same score in {env}, so it has no lowest and highest: give a "
-            "reference instead.",
+            f"All runs have the same score in {shown}, so there is no lowest and highest: give "
+            "references, or set `missing` to `leave_out`.",
             pointer="/normalisation",
+            environments=list(lacking[:100]),
         )
-    return found
+    return InvalidError(
+        "missing_reference",
+        f"There is no reference score of {shown}: give one in `references`, use `min_max`, or set "
+        "`missing` to `leave_out`.",
+        pointer="/normalisation",
+        environments=list(lacking[:100]),
+    )
 
 
 def _score_group(

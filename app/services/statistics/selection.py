@@ -14,6 +14,7 @@ from app.db.repositories.queried_runs import QueriedRun
 from app.domain.errors import InvalidError, TooLargeError
 from app.domain.principal import Principal
 from app.services.curves import fields, visible_runs
+from app.services.curves.fields import Definitions
 from app.services.lists import found_runs
 from palestra.contract.statistics import StatisticsQuery
 
@@ -42,11 +43,13 @@ class SelectedRuns:
         groups: The groups, each with at least one run.
         environments: Environment of each run, by ID.
         evaluations: Evaluations that count of the wanted source, in order of training.
+        definitions: Parsed definitions by project and experiment.
     """
 
     groups: Sequence[SelectedGroup]
     environments: Mapping[str, str]
     evaluations: Sequence[EvaluationRow]
+    definitions: Definitions
 
 
 async def select_runs(
@@ -84,6 +87,7 @@ async def select_runs(
         groups,
         {key: str(value or NO_ENVIRONMENT) for key, value in environments.items()},
         [row for row in evaluations if row.source == wanted.score.source.value],
+        definitions,
     )
 
 

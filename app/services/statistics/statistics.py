@@ -1,6 +1,7 @@
 """Answers a query for statistics over runs, from one state of the database."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -15,7 +16,6 @@ from app.metrics.statistics.scores import MIN_SEEDS
 from app.services.statistics import captions, parts
 from app.services.statistics.scoring import ScoredRuns, score_runs
 from app.services.statistics.selection import SelectedRuns, select_runs
-from palestra.contract.sizes import format_count
 from palestra.contract.statistics import (
     GroupStatistics,
     StatisticsMethod,
@@ -68,7 +68,7 @@ def _answer(wanted: StatisticsQuery, selected: SelectedRuns, cursor: int) -> Sta
         values = np.concatenate([group.scores.values for group in scored.groups])
         thresholds = profiles.choose_thresholds(values, wanted.thresholds)
     grid = parts.choose_grid(wanted, scored)
-    groups = parts.build_groups(wanted, scored, thresholds, grid)
+    groups = parts.build_groups(wanted, selected, scored, thresholds, grid)
     return StatisticsResult(
         groups=groups,
         pairs=parts.build_pairs(wanted, scored.groups),
@@ -82,22 +82,20 @@ def _answer(wanted: StatisticsQuery, selected: SelectedRuns, cursor: int) -> Sta
     )
 
 
-def _write_notes(groups: list[GroupStatistics], scored: ScoredRuns) -> list[str]:
-    notes = [
-        f"{one.name} has {format_count(one.seeds, 'seed')} in an environment: no interval is "
-        f"given, since {MIN_SEEDS} are needed."
-        for one in groups
-        if one.seeds < MIN_SEEDS
-    ]
+def _write_notes(groups: Sequence[GroupStatistics], scored: ScoredRuns) -> list[str]:
+    notes = []
+    without_interval = [one.name for one in groups if one.seeds < MIN_SEEDS]
+    if without_interval:
+        notes.append(captions.note_few_seeds(without_interval))
     few = [one.name for one in groups if MIN_SEEDS <= one.seeds < FEW_SEEDS]
     if few:
-        notes.append(f"Intervals are over fewer than {FEW_SEEDS} seeds: {', '.join(few)}.")
+        notes.append(f"Intervals are over fewer than {FEW_SEEDS} seeds: {captions.list_some(few)}.")
     sizes = [{one.n for one in group.environments} for group in groups]
     uneven = [group.name for group, some in zip(groups, sizes, strict=True) if len(some) > 1]
     if uneven:
         notes.append(
             "Environments have different numbers of seeds, and those with more weigh more in "
-            f"pooled statistics: {', '.join(uneven)}."
+            f"pooled statistics: {captions.list_some(uneven)}."
         )
     covered = {frozenset(one.environment for one in group.environments) for group in groups}
     if len(covered) > 1:
@@ -105,14 +103,24 @@ def _write_notes(groups: list[GroupStatistics], scored: ScoredRuns) -> list[str]
             "Groups have different environments, so their aggregates are not over the same; pairs "
             "are compared over the environments that both have."
         )
+    notes += [sentence for group in groups if (sentence := _note_pooling(group)) is not None]
+    notes += [f"{env} is left out: {reason}." for env, reason in scored.without_scale.items()]
     if scored.empty:
-        notes.append(
-            f"Groups without a score are left out: {', '.join(scored.empty)}. They have no "
-            "evaluation yet."
-        )
+        notes.append(f"Groups without a score are left out: {captions.list_some(scored.empty)}.")
     if scored.left_out:
-        notes.append(f"{len(scored.left_out)} runs without a score are left out.")
+        notes.append(f"Runs left out without a score: {len(scored.left_out):,}.")
     return notes
+
+
+def _note_pooling(group: GroupStatistics) -> str | None:
+    """Returns the sentence about a group that has several experiments in an environment."""
+    cells = [
+        f"{cell.experiments} in {cell.environment} "
+        f"({captions.list_some(cell.differing_fields) or 'equal definitions'})"
+        for cell in group.environments
+        if cell.experiments > 1
+    ]
+    return f"{group.name} pools experiments: {captions.list_some(cells)}." if cells else None
 
 
 def _describe_method(wanted: StatisticsQuery, scored: ScoredRuns) -> StatisticsMethod:

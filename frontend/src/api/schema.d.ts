@@ -3393,6 +3393,8 @@ export interface components {
             resumed_from: {
                 [key: string]: string | null;
             };
+            /** @description Which code computed the environments, where Palestra has its own; known once it has ended. */
+            simulator?: ("palestra" | "registered") | null;
             slot: number;
             /** @description All its slots, `slot` the first; empty from a server of schema 0027 or before. */
             slots?: number[];
@@ -4487,7 +4489,11 @@ export interface components {
          * @description Raw scores of a group in one environment.
          */
         EnvironmentStatistics: {
+            /** @description Fields in which the definitions of these experiments differ, apart from names and notes. */
+            differing_fields: string[];
             environment: string;
+            /** @description Experiments of these runs. */
+            experiments: number;
             iqm: components["schemas"]["EstimateView"];
             mean: number;
             median: number;
@@ -7863,6 +7869,14 @@ export interface components {
              * @default off
              */
             pack: ("auto" | "off") | number;
+            /**
+             * @description Which code computes the environments. `auto` takes Palestra's own where it has one: for
+             *     Gymnasium's CartPole, whose results it equals to the last bit in less time. `registered` always
+             *     takes that of the registration.
+             * @default auto
+             * @enum {string}
+             */
+            simulator: "auto" | "registered";
         };
         /**
          * ResumeAction
@@ -8528,8 +8542,9 @@ export interface components {
              */
             last: number;
             /**
-             * @description What happens to runs with too few evaluations, or a score that is not finite or beyond 1e100:
-             *     the query is refused, or the answer lists them in `left_out`.
+             * @description What happens to runs with too few evaluations, to a score that is not finite or beyond 1e100,
+             *     and to environments that the normalisation has no scale for: the query is refused, or the answer
+             *     lists the runs in `left_out`.
              * @default refuse
              * @enum {string}
              */
@@ -9122,8 +9137,11 @@ export interface components {
             gamma?: number | null;
             /**
              * @description Fields of the definition: runs with equal values are a group.
+             *
+             *     `agent` pools the experiments of an agent; `EnvironmentStatistics.differing_fields` says in what
+             *     their definitions differ.
              * @default [
-             *       "agent"
+             *       "experiment"
              *     ]
              */
             group_by: string[];

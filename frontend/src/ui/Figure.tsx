@@ -57,7 +57,11 @@ export function Figure(props: FigureProps) {
     },
     csv: () => saveText(`${props.name}.csv`, csv),
     tex: () =>
-      saveText(`${props.name}.tex`, buildLatex(props.printed ?? data, origin), "application/x-tex"),
+      saveText(
+        `${props.name}.tex`,
+        buildLatex(props.printed ?? data, [...origin, ...caption]),
+        "application/x-tex",
+      ),
   };
   return (
     <Panel

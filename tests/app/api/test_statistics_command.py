@@ -22,6 +22,8 @@ async def test_the_command_shows_scores_intervals_and_advice(
         "statistics",
         *first,
         *second,
+        "--by",
+        "agent",
         "--reference",
         "CartPole-v1=0,100",
         "--part",
@@ -40,7 +42,8 @@ async def test_the_command_shows_scores_intervals_and_advice(
     assert "agent=dqn scores higher than agent=ppo with probability 0." in lines
     assert "agent=dqn less agent=ppo over 2 pairs of the same seed: -0.755." in lines
     code, out, err = await palestra(
-        "statistics", *first, "--part", "profile", "--part", "efficiency", "--part", "improvement"
+        *("statistics", *first, "--by", "agent"),
+        *("--part", "profile", "--part", "efficiency", "--part", "improvement"),
     )
     assert code == 0, err
     lines = [" ".join(line.split()) for line in out.splitlines()]
@@ -49,6 +52,9 @@ async def test_the_command_shows_scores_intervals_and_advice(
     assert lines[at + 11] == "11 0"
     assert "env_step agent=dqn" in lines
     assert any("There is one group, so improvement compare" in line for line in lines)
+    code, out, _ = await palestra("statistics", *first, *second, "--json")
+    assert code == 0
+    assert [list(group["by"]) for group in json.loads(out)["groups"]] == [["experiment"]] * 2
     code, out, _ = await palestra("statistics", *first, "--by", "seed", "--json")
     assert code == 0
     assert [group["by"] for group in json.loads(out)["groups"]] == [{"seed": i} for i in range(3)]

@@ -26,7 +26,7 @@ BOUNDS = {
 
 
 async def ask(world: World, **body: Any) -> StatisticsResult:
-    query = StatisticsQuery.model_validate_json(json.dumps(body))
+    query = StatisticsQuery.model_validate_json(json.dumps({"group_by": ["agent"], **body}))
     return await statistics.aggregate(world.database, world.admin, query)
 
 
@@ -126,9 +126,7 @@ async def test_scores_are_over_the_last_evaluations_and_their_episodes(world: Wo
         assert (score.raw, score.evaluations) == (raw, count)
     assert found.method.score == "best evaluation, a maximum over noisy results"
     assert found.groups[0].aggregates["iqm"].low is None
-    assert found.notes == [
-        "agent=dqn has 1 seed in an environment: no interval is given, since 3 are needed."
-    ]
+    assert found.notes == ["No interval is given where there are fewer than 3 scores: agent=dqn."]
     code, pointer, detail = await refuse(world, runs=[run], score={"last": 4})
     assert (code, pointer) == ("missing_evaluations", "/score")
     assert f"{run}: 3 evaluations, 4 needed" in detail
@@ -196,18 +194,102 @@ async def test_runs_without_evaluations_are_refused_or_left_out_by_name(world: W
     found = await ask(world, runs=trained, score={"missing": "leave_out"})
     assert [one.run_id for one in found.left_out] == [trained[1]]
     assert found.groups[0].run_ids == trained
-    assert "1 runs without a score are left out." in found.notes
+    assert "Runs left out without a score: 1." in found.notes
     assert (await refuse(world, runs=trained[1:], score={"missing": "leave_out"}))[0] == (
         "empty_group"
     )
     waiting = await train_seeds(world, PENDULUM, [()])
     some = await ask(world, runs=[*trained, *waiting], score={"missing": "leave_out"})
     assert [group.name for group in some.groups] == ["agent=dqn"]
-    assert "Groups without a score are left out: agent=ppo. They have no evaluation yet." in (
-        some.notes
-    )
+    assert "Groups without a score are left out: agent=ppo." in some.notes
     endless = await train_seeds(world, OTHER_AGENT, [("NaN",), (1e200,)])  # type: ignore[list-item]
     assert (await refuse(world, runs=endless))[0] == "missing_evaluations"
+
+
+async def test_each_experiment_is_a_group_unless_fields_are_named(world: World) -> None:
+    """Regression: a smoke test of the same agent changed the score of its experiments."""
+    long = await train_seeds(world, CARTPOLE, [(150.0,), (160.0,)])
+    smoke = await train_seeds(world, {**CARTPOLE, "loop": {"env_steps": 1_000}}, [(10.0,)])
+    query = StatisticsQuery(runs=(*long, *smoke))
+    assert query.group_by == ("experiment",)
+    found = await statistics.aggregate(world.database, world.admin, query)
+    assert [(group.run_ids, group.environments[0].mean) for group in found.groups] == [
+        (long, 155.0),
+        (smoke, 10.0),
+    ]
+    for group in found.groups:
+        assert group.environments[0].experiments == 1
+        assert group.environments[0].differing_fields == []
+    assert not any("pools" in note for note in found.notes)
+
+
+async def test_a_group_that_pools_experiments_says_which_fields_differ(world: World) -> None:
+    documents = [
+        CARTPOLE,
+        {**CARTPOLE, "loop": {"env_steps": 1_000}, "notes": "a smoke test"},
+        {**CARTPOLE, "agent": {"name": "dqn", "gamma": 0.5}, "name": "Other"},
+    ]
+    runs = [run for one in documents for run in await train_seeds(world, one, [(1.0,), (2.0,)])]
+    found = await ask(world, runs=runs, parts=[])
+    (group,) = found.groups
+    (cell,) = group.environments
+    assert (cell.environment, cell.n, cell.experiments) == ("CartPole-v1", 6, 3)
+    assert set(cell.differing_fields) == {"agent.gamma", "loop.env_steps"}
+    (note,) = [note for note in found.notes if "pools" in note]
+    assert note.startswith("agent=dqn pools experiments: 3 in CartPole-v1 (")
+    assert "loop.env_steps" in note
+    parted = await ask(world, runs=runs, parts=[], group_by=["agent", "loop.env_steps"])
+    assert {
+        field
+        for one in parted.groups
+        for cell in one.environments
+        for field in cell.differing_fields
+    } == {"agent.gamma"}
+
+
+@pytest.mark.parametrize(
+    ("normalisation", "code", "reason"),
+    [
+        ({"kind": "min_max"}, "equal_scores", "all scores in Pendulum-v1 are the same"),
+        (
+            {"kind": "given", "references": {"CartPole-v1": BOUNDS["CartPole-v1"]}},
+            "missing_reference",
+            "there is no reference score of Pendulum-v1",
+        ),
+    ],
+)
+async def test_an_environment_without_a_scale_is_refused_or_left_out(
+    world: World, normalisation: dict[str, Any], code: str, reason: str
+) -> None:
+    """Regression: one run in a further environment ended the statistics of all others."""
+    cart = await train_seeds(world, OTHER_AGENT, [(50.0,), (100.0,)])
+    dqn = await train_seeds(world, CARTPOLE, [(10.0,)])
+    (alone,) = await train_seeds(world, PENDULUM, [(-100.0,)])
+    body: dict[str, Any] = {"runs": [*cart, *dqn, alone], "normalisation": normalisation}
+    refused = await refuse(world, **body)
+    assert (refused[0], "Pendulum-v1" in refused[2]) == (code, True)
+    left_out = {"missing": "leave_out"}
+    found = await ask(world, **body, score=left_out)
+    assert {run.run_id for group in found.groups for run in group.scores} == {*cart, *dqn}
+    assert [(one.run_id, one.reason) for one in found.left_out] == [(alone, reason)]
+    assert f"Pendulum-v1 is left out: {reason}." in found.notes
+    parted = await ask(world, **body, score=left_out, group_by=["experiment"])
+    (note,) = [note for note in parted.notes if note.startswith("Groups without a score")]
+    assert note.count("experiment=") == 1
+    only = {**body, "runs": [alone], "score": left_out}
+    assert (await refuse(world, **only))[0] == code
+
+
+async def test_names_come_first_and_fields_that_one_agent_lacks_last(world: World) -> None:
+    runs = [
+        *await train_seeds(world, {**CARTPOLE, "loop": {"env_steps": 1_000}}, [(1.0,)]),
+        *await train_seeds(world, OTHER_AGENT, [(2.0,)]),
+    ]
+    found = await ask(world, runs=runs, parts=[], group_by=["env"])
+    fields = found.groups[0].environments[0].differing_fields
+    assert fields[0] == "agent.name"
+    assert fields.index("loop.env_steps") < fields.index("agent.clip_range")
+    assert fields.index("loop.env_steps") < fields.index("agent.target_update_every")
 
 
 async def test_what_no_statistic_can_be_made_of_is_refused(world: World) -> None:

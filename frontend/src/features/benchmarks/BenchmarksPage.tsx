@@ -7,13 +7,13 @@ import { ApiError, findFaultAt } from "@/api/client";
 import { everyRunQuery, statisticsQuery } from "@/api/statisticsQueries";
 import type { StatisticsQuery, StatisticsResult } from "@/api/types";
 import { writeSubmitCommand } from "@/lib/commands";
+import { nameExperiments } from "@/lib/experimentNames";
 import { findQueryError } from "@/lib/outage";
 import { tidy } from "@/lib/search";
 import { EmptyState } from "@/ui/EmptyState";
 import { Failure } from "@/ui/Failure";
+import { Message } from "@/ui/Message";
 import { Page, Panel } from "@/ui/Page";
-import { Refusal } from "@/ui/Refusal";
-import classes from "./Benchmarks.module.css";
 import { Cells } from "./Cells";
 import { Controls } from "./Controls";
 import { buildCells } from "./cells";
@@ -29,7 +29,7 @@ import {
 
 const route = getRouteApi("/inside/p/$project/benchmarks");
 /** Refusals of statistics over environments that a normalisation solves. */
-const OF_SCALE = ["mixed_environments", "missing_reference", "equal_scores", "unknown_table"];
+const OF_SCALE = ["mixed_environments", "missing_reference", "equal_scores"];
 
 /** Environments, groups and seeds with their scores, and the statistics that papers report. */
 export function BenchmarksPage() {
@@ -39,8 +39,8 @@ export function BenchmarksPage() {
   const { reason } = usePermission("run.submit", project);
   const by = useMemo(() => readFields(search.by), [search.by]);
   const ofCells = buildCellsQuery(project, search);
-  const ofFigures = buildFiguresQuery(project, search);
   const cells = useQuery(statisticsQuery(ofCells));
+  const ofFigures = buildFiguresQuery(project, search, cells.data?.groups.length ?? 0);
   const figures = useQuery({
     ...statisticsQuery(ofFigures),
     enabled: cells.data !== undefined,
@@ -93,10 +93,13 @@ export function BenchmarksPage() {
             table={table}
             query={ofCells}
             refused={reason}
-            notes={cells.data.notes.filter((note) => note.includes("left out"))}
+            notes={cells.data.notes
+              .filter((note) => note.includes("left out"))
+              .map((note) => nameExperiments(note, table.names))}
           />
           <Statistics
             query={figures}
+            names={table.names}
             onMinMax={() => change({ normalise: "min_max" })}
             body={ofFigures}
           />
@@ -112,29 +115,35 @@ function findGroupFault(problem: ApiError): string | undefined {
 
 interface StatisticsProps {
   query: UseQueryResult<StatisticsResult>;
+  names: ReadonlyMap<string, string>;
   body: StatisticsQuery;
   onMinMax(): void;
 }
 
-function Statistics({ query, body, onMinMax }: StatisticsProps) {
+function Statistics({ query, names, body, onMinMax }: StatisticsProps) {
   const problem = findQueryError(query);
   if (problem !== null && query.isError) {
     const isOfScale = problem instanceof ApiError && OF_SCALE.includes(problem.code);
     return (
       <Panel title="Statistics over environments">
         {isOfScale ? (
-          <div className={classes.refused}>
-            <Refusal text={problem.message} title="These scores cannot be pooled yet" />
-            <p>
-              Choose a normalisation above, give reference scores, or narrow the filter to one
-              environment.
-            </p>
-            {body.normalisation === null && (
-              <Button variant="default" onClick={onMinMax}>
-                Scale by the lowest and highest of these runs
-              </Button>
-            )}
-          </div>
+          <EmptyState
+            title={body.normalisation === null ? "Which normalisation?" : "No scale for these runs"}
+            actions={
+              body.normalisation === null && (
+                <Button variant="default" onClick={onMinMax}>
+                  Scale by the lowest and highest of these runs
+                </Button>
+              )
+            }
+          >
+            {problem.code === "mixed_environments" ? (
+              "The runs are of several environments, whose returns have different scales."
+            ) : (
+              <Message text={problem.message} />
+            )}{" "}
+            Choose a normalisation above, or narrow the filter to one environment.
+          </EmptyState>
         ) : (
           <Failure small error={problem} retry={() => void query.refetch()} />
         )}
@@ -147,7 +156,7 @@ function Statistics({ query, body, onMinMax }: StatisticsProps) {
         <Skeleton height={200} />
       </Panel>
     );
-  return <Figures query={body} result={query.data} />;
+  return <Figures query={body} result={query.data} names={names} />;
 }
 
 function Nothing({ filtered, onClear }: { filtered: boolean; onClear(): void }) {

@@ -2,13 +2,13 @@ import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { STATISTICS_PATH } from "@/api/statisticsQueries";
 import type { StatisticsQuery } from "@/api/types";
-import { formatPlural, formatScore, formatSpread, formatValue } from "@/lib/format";
+import { formatPlural } from "@/lib/format";
 import { Figure } from "@/ui/Figure";
 import figure from "@/ui/Figure.module.css";
 import { IconPlus } from "@/ui/icons";
 import classes from "./Benchmarks.module.css";
-import { type Cell, type CellRow, type CellTable, launchSearch } from "./cells";
-import { cellTable, printCells } from "./tables";
+import { type Cell, type CellRow, type CellTable, describePooling, launchSearch } from "./cells";
+import { cellTable, printCells, printScore } from "./tables";
 
 interface CellsProps {
   project: string;
@@ -33,6 +33,9 @@ export function Cells({ project, table, query, refused, notes }: CellsProps) {
       caption={[
         "Mean ± standard deviation of the raw scores, and n, the number of runs that have one. The " +
           "file has the IQM with its 95 % interval, too.",
+        ...(table.isOfOneEnvironment && table.environments.length > 1
+          ? ["Each row has one environment. Group by “agent” for a row for each agent."]
+          : []),
         ...notes,
       ]}
     >
@@ -50,7 +53,9 @@ export function Cells({ project, table, query, refused, notes }: CellsProps) {
         <tbody>
           {table.rows.map((row) => (
             <tr key={row.name}>
-              <th scope="row">{row.name}</th>
+              <th scope="row" title={row.name}>
+                {row.label}
+              </th>
               {row.cells.map((cell) => (
                 <td key={cell.environment} data-number>
                   <CellContent {...{ project, table, row, cell, refused }} />
@@ -75,15 +80,11 @@ interface CellProps {
 function CellContent({ project, table, row, cell, refused }: CellProps) {
   const { scores, runs } = cell;
   const launch = refused === null ? launchSearch(table, row, cell) : null;
+  const pooling = describePooling(cell);
+  if (table.isOfOneEnvironment && runs.length === 0) return <span className="faint">–</span>;
   return (
     <span className={classes.cell}>
-      {scores !== null && (
-        <span>
-          {scores.stdev === null
-            ? formatValue(scores.mean)
-            : `${formatScore(scores.mean, scores.stdev)} ± ${formatSpread(scores.stdev)}`}
-        </span>
-      )}
+      {scores !== null && <span>{printScore(cell)}</span>}
       {scores === null && runs.length > 0 && <span className="faint">no evaluation yet</span>}
       <small>
         {runs.length === 0
@@ -92,14 +93,19 @@ function CellContent({ project, table, row, cell, refused }: CellProps) {
             ? `n = ${scores.n}`
             : `n = ${scores?.n ?? 0} of ${formatPlural(runs.length, "run")}`}
       </small>
+      {pooling !== null && (
+        <small className={classes.pooling} title={scores?.differing_fields.join(", ")}>
+          {pooling}
+        </small>
+      )}
       {launch !== null && (
         <Link
           to="/p/$project/new"
           params={{ project }}
           search={launch}
           className={classes.launch}
-          title={`Opens the form for ${row.name} in ${cell.environment}, seeds ${launch.seeds}`}
-          aria-label={`Launch ${row.name} in ${cell.environment}`}
+          title={`Opens the form for ${row.label} in ${cell.environment}, seeds ${launch.seeds}`}
+          aria-label={`Launch ${row.label} in ${cell.environment}`}
         >
           <IconPlus size={12} />
           {runs.length === 0 ? "launch" : formatPlural(cell.missing.length, "seed")}

@@ -48,7 +48,7 @@ export function Controls({ search, faults, onChange }: ControlsProps) {
       </div>
       <TextInput
         label="Groups by"
-        placeholder="agent"
+        placeholder="experiment"
         value={by.text}
         error={faults.by}
         onChange={(event) => by.type(event.currentTarget.value)}

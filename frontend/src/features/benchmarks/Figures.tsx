@@ -4,17 +4,17 @@ import type { StatisticsQuery, StatisticsResult } from "@/api/types";
 import { IntervalFigure } from "@/charts/IntervalFigure";
 import { LineFigure } from "@/charts/LineFigure";
 import { chooseCycleColor } from "@/lib/color";
+import { nameExperiments } from "@/lib/experimentNames";
 import { formatCompact } from "@/lib/format";
-import { EmptyState } from "@/ui/EmptyState";
 import { Figure } from "@/ui/Figure";
-import { Panel } from "@/ui/Page";
 import { useScheme } from "@/ui/scheme";
 import classes from "./Benchmarks.module.css";
+import { describeInterval, describeScore, type FigureProps, type Group } from "./captions";
+import { Improvement } from "./Improvement";
 import {
   AGGREGATES,
   aggregateTable,
   efficiencyTable,
-  improvementTable,
   printAggregates,
   profileTable,
 } from "./tables";
@@ -25,29 +25,25 @@ const DASHES = [undefined, "6 3", "2 3", "8 3 2 3"];
 interface FiguresProps {
   query: StatisticsQuery;
   result: StatisticsResult;
-}
-
-interface Group {
-  name: string;
-  color: string;
-  dash: string | undefined;
+  /** Short names of experiments by ID. */
+  names: ReadonlyMap<string, string>;
 }
 
 /** The statistics over environments and seeds, each with its own files. */
-export function Figures({ query, result }: FiguresProps) {
+export function Figures({ query, result, names }: FiguresProps) {
   const scheme = useScheme();
   const groups = useMemo(
     () =>
       result.groups.map(
         ({ name }, index): Group => ({
-          name,
+          name: nameExperiments(name, names),
           color: chooseCycleColor(index, scheme),
           dash: DASHES[Math.floor(index / HUES) % DASHES.length],
         }),
       ),
-    [result.groups, scheme],
+    [result.groups, names, scheme],
   );
-  const common = { result, groups, request: { path: STATISTICS_PATH, body: query } };
+  const common = { result, groups, names, request: { path: STATISTICS_PATH, body: query } };
   return (
     <>
       <Aggregates {...common} />
@@ -60,37 +56,15 @@ export function Figures({ query, result }: FiguresProps) {
   );
 }
 
-interface OneProps {
-  result: StatisticsResult;
-  groups: readonly Group[];
-  request: { path: string; body: StatisticsQuery };
-}
-
 const OF_EXTREMES =
   "0 and 1 are the lowest and the highest final score of these runs in each environment: " +
   "evaluations before the end are often below 0, and one above 1 was better than every final score.";
-
-function describeScore({ method }: StatisticsResult): string {
-  const scale =
-    method.normalisation === null
-      ? "raw returns"
-      : `normalised by the ${method.normalisation.replace(/^([a-z]+-[a-z0-9-]+):/, "table $1:")}`;
-  return `Score of a run: ${method.score}; ${scale}.`;
-}
-
-function describeInterval({ method }: StatisticsResult, resamples = method.resamples): string {
-  const level = Number((100 * method.level).toPrecision(6));
-  return (
-    `${level} % stratified bootstrap intervals: ${resamples} resamples of the seeds within each ` +
-    `environment, RNG seed ${method.rng_seed}.`
-  );
-}
 
 function scoreLabel({ method }: StatisticsResult): string {
   return method.normalisation === null ? "score" : "normalised score";
 }
 
-function Aggregates({ result, groups, request }: OneProps) {
+function Aggregates({ result, groups, names, request }: FigureProps) {
   const data = useMemo(() => aggregateTable(result), [result]);
   const panels = AGGREGATES.filter(([name]) =>
     result.groups.some((group) => group.aggregates[name] !== undefined),
@@ -112,9 +86,12 @@ function Aggregates({ result, groups, request }: OneProps) {
       title="Aggregate scores"
       name="aggregates"
       data={data}
-      printed={printAggregates(result)}
+      printed={printAggregates(result, names)}
       query={request}
-      caption={[`${describeScore(result)} ${describeInterval(result)}`, ...result.notes, ...advice]}
+      caption={[
+        `${describeScore(result)} ${describeInterval(result)}`,
+        ...[...result.notes, ...advice].map((sentence) => nameExperiments(sentence, names)),
+      ]}
     >
       <IntervalFigure
         label="Mean, median, interquartile mean and optimality gap of each group"
@@ -125,7 +102,7 @@ function Aggregates({ result, groups, request }: OneProps) {
   );
 }
 
-function Profiles({ result, groups, request }: OneProps) {
+function Profiles({ result, groups, request }: FigureProps) {
   const data = useMemo(() => profileTable(result), [result]);
   return (
     <Figure
@@ -157,7 +134,7 @@ function Profiles({ result, groups, request }: OneProps) {
   );
 }
 
-function Efficiency({ result, groups, request }: OneProps) {
+function Efficiency({ result, groups, request }: FigureProps) {
   const data = useMemo(() => efficiencyTable(result), [result]);
   const falls = result.groups.filter((group) => new Set(group.efficiency?.n ?? []).size > 1);
   return (
@@ -192,49 +169,6 @@ function Efficiency({ result, groups, request }: OneProps) {
           low: result.groups[i]?.efficiency?.low ?? null,
           high: result.groups[i]?.efficiency?.high ?? null,
         }))}
-      />
-    </Figure>
-  );
-}
-
-function Improvement({ result, groups, request }: OneProps) {
-  const data = useMemo(() => improvementTable(result), [result]);
-  if (result.pairs.length === 0)
-    return (
-      <Panel title="Probability of improvement">
-        <EmptyState small title="There are no two groups to compare">
-          {groups.length < 2
-            ? "All runs are one group: group them by a field that differs."
-            : "No two groups have an environment in common."}
-        </EmptyState>
-      </Panel>
-    );
-  const colors = new Map(groups.map((group) => [group.name, group.color]));
-  return (
-    <Figure
-      title="Probability of improvement"
-      name="probability-of-improvement"
-      data={data}
-      query={request}
-      caption={[
-        "How likely a run of the first group scores higher than one of the second: the mean over " +
-          `the environments that both have of P(X > Y) + P(X = Y) / 2. ${describeInterval(result)}`,
-      ]}
-    >
-      <IntervalFigure
-        label="Probability that the first group of each pair scores higher"
-        rows={result.pairs.map((pair) => ({
-          name: `${pair.first} > ${pair.second}`,
-          color: colors.get(pair.first) ?? "currentColor",
-        }))}
-        panels={[
-          {
-            heading: "P(first > second)",
-            intervals: result.pairs.map((pair) => pair.improvement),
-            mark: 0.5,
-            range: [0, 1],
-          },
-        ]}
       />
     </Figure>
   );

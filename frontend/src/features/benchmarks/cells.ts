@@ -1,5 +1,6 @@
 /** The table of groups and environments: which seeds have a score, and which are missing. */
 import type { GroupStatistics, Run, StatisticsResult } from "@/api/types";
+import { nameExperiments, nameIds } from "@/lib/experimentNames";
 
 type Cells = GroupStatistics["environments"][number];
 
@@ -9,12 +10,14 @@ export interface Cell {
   scores: Cells | null;
   /** Runs with and without a score, the oldest first. */
   runs: readonly Run[];
-  /** Seeds that other cells have and this one lacks. */
+  /** Seeds that other cells have and this one lacks; none where it can have no run. */
   missing: readonly number[];
 }
 
 export interface CellRow {
   name: string;
+  /** The name with short names of experiments. */
+  label: string;
   /** The runs of the group in any environment. */
   runs: readonly Run[];
   cells: readonly Cell[];
@@ -25,15 +28,25 @@ export interface CellTable {
   /** All seeds that any run has, ascending. */
   seeds: readonly number[];
   rows: readonly CellRow[];
+  /** Short names of the experiments by ID, where they are part of the groups' names. */
+  names: ReadonlyMap<string, string>;
+  /** Whether each group has one environment, since an experiment or the environment defines it. */
+  isOfOneEnvironment: boolean;
 }
 
+const FIXES_ENVIRONMENT = ["experiment", "env", "env.id"];
 const NONE = "(none)";
+const MOST_FIELDS = 3;
 
 /** The name of a run's group, as the server writes it. */
-export function nameGroup(run: Pick<Run, "values">, by: readonly string[]): string {
+export function nameGroup(
+  run: Pick<Run, "experiment_id" | "seed" | "values">,
+  by: readonly string[],
+): string {
+  const own: Record<string, unknown> = { experiment: run.experiment_id, seed: run.seed };
   return by
     .map((path) => {
-      const value = run.values?.[path] ?? null;
+      const value = own[path] ?? run.values?.[path] ?? null;
       return `${path}=${typeof value === "string" ? value : JSON.stringify(value)}`;
     })
     .join(", ");
@@ -61,8 +74,13 @@ export function buildCells(
   const statistics = new Map(result.groups.map((group) => [group.name, group]));
   const environments = [...new Set([...runs.map(readEnvironment), ...result.environments])].sort();
   const seeds = [...new Set(runs.map((run) => run.seed))].sort((a, b) => a - b);
+  const names = by.includes("experiment")
+    ? nameIds([...new Set(runs.map((run) => run.experiment_id))])
+    : new Map<string, string>();
+  const isOfOneEnvironment = by.some((path) => FIXES_ENVIRONMENT.includes(path));
   const rows = [...groups].map(([name, members]) => ({
     name,
+    label: nameExperiments(name, names),
     runs: members,
     cells: environments.map((environment) => {
       const here = members.filter((run) => readEnvironment(run) === environment);
@@ -72,16 +90,29 @@ export function buildCells(
         environment,
         scores: found?.find((one) => one.environment === environment) ?? null,
         runs: here,
-        missing: seeds.filter((seed) => !known.has(seed)),
+        missing:
+          isOfOneEnvironment && here.length === 0 ? [] : seeds.filter((seed) => !known.has(seed)),
       };
     }),
   }));
-  return { environments, seeds, rows: rows.sort((a, b) => a.name.localeCompare(b.name)) };
+  const findPlace = (row: (typeof rows)[number]) =>
+    isOfOneEnvironment ? row.cells.findIndex((cell) => cell.runs.length > 0) : 0;
+  rows.sort((a, b) => findPlace(a) - findPlace(b) || a.name.localeCompare(b.name));
+  return { environments, seeds, rows, names, isOfOneEnvironment };
 }
 
 function readEnvironment(run: Run): string {
   const found = run.values?.env;
   return typeof found === "string" && found !== "" ? found : NONE;
+}
+
+/** Says how many experiments a cell pools and in what they differ; `null` for one experiment. */
+export function describePooling({ scores }: Pick<Cell, "scores">): string | null {
+  if (scores === null || scores.experiments < 2) return null;
+  const fields = scores.differing_fields;
+  const more = fields.length > MOST_FIELDS ? ` and ${fields.length - MOST_FIELDS} more` : "";
+  const shown = fields.slice(0, MOST_FIELDS).join(", ") || "equal definitions";
+  return `${scores.experiments} experiments: ${shown}${more}`;
 }
 
 /**

@@ -5,6 +5,8 @@ import { choice, number, type Search, text, tidy } from "@/lib/search";
 export const SCORES = ["final", "area", "max"] as const;
 export const NORMALISATIONS = ["min_max", "atari-human-1", "mujoco-d4rl-1", "given"] as const;
 export const MOST_LAST = 1000;
+/** Most groups of which each pair is compared. */
+export const MOST_COMPARED = 8;
 
 export function readBenchmarksSearch(search: Search) {
   return tidy({
@@ -29,7 +31,7 @@ type References = Record<string, { random: number; reference: number }>;
 /** The fields that make the groups. */
 export function readFields(by: string | undefined): string[] {
   const fields = (by ?? "").split(/[\s,]+/).filter((one) => one !== "");
-  return fields.length > 0 ? [...new Set(fields)].slice(0, 5) : ["agent"];
+  return fields.length > 0 ? [...new Set(fields)].slice(0, 5) : ["experiment"];
 }
 
 /** Reads the reference scores; `fault` is a sentence on the first part that is none. */
@@ -76,12 +78,19 @@ export function buildCellsQuery(project: string, search: BenchmarksSearch): Stat
   return { ...buildCommon(project, search), parts: [] };
 }
 
-/** The query of the statistics over environments. */
-export function buildFiguresQuery(project: string, search: BenchmarksSearch): StatisticsQuery {
+/** The query of the statistics over environments of some number of groups. */
+export function buildFiguresQuery(
+  project: string,
+  search: BenchmarksSearch,
+  groups: number,
+): StatisticsQuery {
   return {
     ...buildCommon(project, search),
     normalisation: buildNormalisation(search),
-    parts: ["aggregates", "profile", "improvement", "efficiency"],
+    parts: [
+      ...(["aggregates", "profile", "efficiency"] as const),
+      ...(groups <= MOST_COMPARED ? (["improvement"] as const) : []),
+    ],
   };
 }
 

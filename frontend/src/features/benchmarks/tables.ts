@@ -1,8 +1,9 @@
 /** The numbers of figures as tables for files: each is one that the server answered. */
 import type { StatisticsResult } from "@/api/types";
 import type { Table } from "@/lib/csv";
+import { nameExperiments } from "@/lib/experimentNames";
 import { formatScore, formatSpread, formatValue } from "@/lib/format";
-import type { CellTable } from "./cells";
+import { type Cell, type CellTable, describePooling } from "./cells";
 
 export const AGGREGATES = [
   ["mean", "Mean"],
@@ -31,14 +32,17 @@ export function aggregateTable(result: StatisticsResult): Table {
 }
 
 /** The aggregates as papers print them: a row for each group. */
-export function printAggregates(result: StatisticsResult): Table {
+export function printAggregates(
+  result: StatisticsResult,
+  names: ReadonlyMap<string, string>,
+): Table {
   const shown = AGGREGATES.filter(([name]) =>
     result.groups.some((group) => group.aggregates[name] !== undefined),
   );
   return {
     header: ["group", "runs", ...shown.map(([, heading]) => heading)],
     rows: result.groups.map((group) => [
-      group.name,
+      nameExperiments(group.name, names),
       group.scores.length,
       ...shown.map(([name]) => describeEstimate(group.aggregates[name])),
     ]),
@@ -50,16 +54,22 @@ export function printCells(table: CellTable): Table {
   return {
     header: ["group", ...table.environments],
     rows: table.rows.map((row) => [
-      row.name,
-      ...row.cells.map(({ scores }) =>
-        scores === null
-          ? null
-          : scores.stdev === null
-            ? formatValue(scores.mean)
-            : `${formatScore(scores.mean, scores.stdev)} ± ${formatSpread(scores.stdev)}`,
-      ),
+      row.label,
+      ...row.cells.map((cell) => {
+        const score = printScore(cell);
+        const pooling = describePooling(cell);
+        return score === null || pooling === null ? score : `${score} (${pooling})`;
+      }),
     ]),
   };
+}
+
+/** Mean and standard deviation of a cell's scores; `null` without a score. */
+export function printScore({ scores }: Pick<Cell, "scores">): string | null {
+  if (scores === null) return null;
+  return scores.stdev === null
+    ? formatValue(scores.mean)
+    : `${formatScore(scores.mean, scores.stdev)} ± ${formatSpread(scores.stdev)}`;
 }
 
 /** An estimate with its interval, in the digits that the interval allows. */
@@ -116,7 +126,10 @@ export function efficiencyTable(result: StatisticsResult): Table {
 
 export function cellTable(table: CellTable): Table {
   return {
-    header: ["group", "environment", "runs", "n", "mean", "stdev", "iqm", "low", "high"],
+    header: [
+      ...["group", "environment", "runs", "n", "mean", "stdev", "iqm", "low", "high"],
+      ...["experiments", "differing_fields"],
+    ],
     rows: table.rows.flatMap((row) =>
       row.cells.map((cell) => [
         row.name,
@@ -126,6 +139,8 @@ export function cellTable(table: CellTable): Table {
         cell.scores?.mean ?? null,
         cell.scores?.stdev ?? null,
         ...ends(cell.scores?.iqm),
+        cell.scores?.experiments ?? 0,
+        cell.scores?.differing_fields.join(" ") ?? "",
       ]),
     ),
   };

@@ -5,6 +5,7 @@ import type { ApiError } from "@/api/client";
 import { statisticsQuery } from "@/api/statisticsQueries";
 import type { ExperimentDetail, GroupStatistics, Run } from "@/api/types";
 import { chooseGroupColor } from "@/lib/color";
+import { nameExperiments, nameIds } from "@/lib/experimentNames";
 import { formatPlural, formatScore, formatValue } from "@/lib/format";
 import { findQueryError } from "@/lib/outage";
 import { EmptyState } from "@/ui/EmptyState";
@@ -17,8 +18,6 @@ import {
   isRefused,
   isTooLarge,
   LAST_EVALUATIONS,
-  nameExperiments,
-  nameGroups,
   selectScores,
 } from "./finalScores";
 import { ScoreStrip } from "./ScoreStrip";
@@ -113,7 +112,9 @@ interface ScoresProps {
 function Scores({ experiment, shown, caption, notes }: ScoresProps) {
   const { own, rivals, domain } = shown;
   const advice = own?.advice ?? null;
-  const names = nameGroups(own === null ? rivals : [own, ...rivals]);
+  const names = nameIds(
+    (own === null ? rivals : [own, ...rivals]).map((one) => String(one.by.experiment)),
+  );
   return (
     <div className={classes.scores}>
       {advice && (

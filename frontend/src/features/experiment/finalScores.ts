@@ -7,7 +7,6 @@ import type {
   StatisticsQuery,
   StatisticsResult,
 } from "@/api/types";
-import { splitExperimentId } from "@/lib/format";
 
 /** Choices of the number of evaluations at the end of a run whose episodes are its score. */
 export const LAST_EVALUATIONS = [1, 3, 10] as const;
@@ -71,23 +70,4 @@ export function selectScores(result: StatisticsResult, id: string): ShownScores 
   ]);
   const known = ends.filter(Number.isFinite);
   return { own, rivals, domain: [Math.min(...known), Math.max(...known)] };
-}
-
-/** IDs without their hashes; with it where two experiments would have the same name. */
-export function nameGroups(groups: readonly GroupStatistics[]): Map<string, string> {
-  const ids = groups.map((one) => String(one.by.experiment));
-  const slugs = ids.map((id) => splitExperimentId(id).slug);
-  return new Map(
-    ids.map((id, at) => {
-      const slug = slugs[at] ?? id;
-      return [id, slugs.filter((one) => one === slug).length > 1 ? id : slug];
-    }),
-  );
-}
-
-/** Sentences of the server name a group by its field and value. */
-export function nameExperiments(sentence: string, names: ReadonlyMap<string, string>): string {
-  let written = sentence.replaceAll("experiment=", "");
-  for (const [id, name] of names) written = written.replaceAll(id, name);
-  return written;
 }
