@@ -136,7 +136,7 @@ async def test_raw_scores_of_several_environments_are_refused_with_a_way_out(
     await page.get_by_role("button", name="Scale by the lowest and highest").click()
     await expect(page.get_by_role("figure", name="Aggregate scores")).to_be_visible()
     await page.goto("/benchmarks?filter=Benchmark&normalise=atari-human-1")
-    await expect(page.get_by_text("There is no reference score of")).to_be_visible()
+    await expect(page.get_by_text("There is no reference score of any environment")).to_be_visible()
     await page.goto("/benchmarks?filter=agnt:dqn")
     await expect(page.get_by_text("is no field of this list; did you mean agent?")).to_be_visible()
     await page.goto("/benchmarks?filter=agent:none")

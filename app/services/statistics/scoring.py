@@ -209,7 +209,8 @@ def _find_references(
     }
     lacking = sorted(scores.keys() - references.keys())
     if lacking and (wanted.score.missing == "refuse" or not references):
-        raise _refuse_scale(normalisation, lacking)
+        remedy = ", or set `missing` to `leave_out`" if references else ""
+        raise _refuse_scale(normalisation, lacking, remedy)
     reason = (
         "all scores in {} are the same"
         if normalisation.kind == "min_max"
@@ -230,20 +231,22 @@ def _find_reference(
     return None if normalisation.table is None else TABLES[normalisation.table].find(environment)
 
 
-def _refuse_scale(normalisation: Normalisation, lacking: Sequence[str]) -> InvalidError:
+def _refuse_scale(
+    normalisation: Normalisation, lacking: Sequence[str], remedy: str
+) -> InvalidError:
     shown = list_some(lacking)
     if normalisation.kind == "min_max":
         return InvalidError(
             "equal_scores",
             f"All runs have the same score in {shown}, so there is no lowest and highest: give "
-            "references, or set `missing` to `leave_out`.",
+            f"references{remedy}.",
             pointer="/normalisation",
             environments=list(lacking[:100]),
         )
     return InvalidError(
         "missing_reference",
-        f"There is no reference score of {shown}: give one in `references`, use `min_max`, or set "
-        "`missing` to `leave_out`.",
+        f"There is no reference score of {shown}: give one in `references`, or use "
+        f"`min_max`{remedy}.",
         pointer="/normalisation",
         environments=list(lacking[:100]),
     )

@@ -12,7 +12,6 @@ import { findQueryError } from "@/lib/outage";
 import { tidy } from "@/lib/search";
 import { EmptyState } from "@/ui/EmptyState";
 import { Failure } from "@/ui/Failure";
-import { Message } from "@/ui/Message";
 import { Page, Panel } from "@/ui/Page";
 import { Cells } from "./Cells";
 import { Controls } from "./Controls";
@@ -28,8 +27,21 @@ import {
 } from "./search";
 
 const route = getRouteApi("/inside/p/$project/benchmarks");
-/** Refusals of statistics over environments that a normalisation solves. */
-const OF_SCALE = ["mixed_environments", "missing_reference", "equal_scores"];
+/** Refusals of statistics over environments that a normalisation solves, as the page says them. */
+const OF_SCALE: Readonly<Record<string, { title: string; text: string }>> = {
+  mixed_environments: {
+    title: "Which normalisation?",
+    text: "The runs are of several environments, whose returns have different scales.",
+  },
+  missing_reference: {
+    title: "No reference scores",
+    text: "There is no reference score of any environment of these runs.",
+  },
+  equal_scores: {
+    title: "All scores are the same",
+    text: "In no environment have these runs a lowest and a highest score.",
+  },
+};
 
 /** Environments, groups and seeds with their scores, and the statistics that papers report. */
 export function BenchmarksPage() {
@@ -123,12 +135,12 @@ interface StatisticsProps {
 function Statistics({ query, names, body, onMinMax }: StatisticsProps) {
   const problem = findQueryError(query);
   if (problem !== null && query.isError) {
-    const isOfScale = problem instanceof ApiError && OF_SCALE.includes(problem.code);
+    const ofScale = problem instanceof ApiError ? OF_SCALE[problem.code] : undefined;
     return (
       <Panel title="Statistics over environments">
-        {isOfScale ? (
+        {ofScale ? (
           <EmptyState
-            title={body.normalisation === null ? "Which normalisation?" : "No scale for these runs"}
+            title={ofScale.title}
             actions={
               body.normalisation === null && (
                 <Button variant="default" onClick={onMinMax}>
@@ -137,12 +149,7 @@ function Statistics({ query, names, body, onMinMax }: StatisticsProps) {
               )
             }
           >
-            {problem.code === "mixed_environments" ? (
-              "The runs are of several environments, whose returns have different scales."
-            ) : (
-              <Message text={problem.message} />
-            )}{" "}
-            Choose a normalisation above, or narrow the filter to one environment.
+            {ofScale.text} Choose a normalisation above, or narrow the filter to one environment.
           </EmptyState>
         ) : (
           <Failure small error={problem} retry={() => void query.refetch()} />
