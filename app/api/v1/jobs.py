@@ -71,8 +71,9 @@ async def act_on_jobs(
 ) -> JobsActed:
     """Pauses, resumes, cancels or changes many jobs: those named, or all that match.
 
-    One request acts on 100 jobs at most; the next one goes on with `next_after`. With `dry_run` it
-    only counts them. A job for which the action is refused does not keep others from it.
+    One request acts on 100 jobs at most, and on fewer where they take longer than half a second;
+    the next one goes on with `next_after`. With `dry_run` it only counts them. A job for which the
+    action is refused does not keep others from it.
     """
     return await job_batches.act(session, principal, body)
 

@@ -123,9 +123,9 @@ async def act_on_runs(
 ) -> RunsActed:
     """Pauses, resumes, cancels or retries many runs: those named, or all that fit a filter.
 
-    One request acts on 100 runs at most, or retries 50; the next one goes on with `next_after`.
-    With `dry_run` it only counts them. A run for which the action is refused does not keep others
-    from it.
+    One request acts on 100 runs at most, or retries 50, and on fewer where they take longer than
+    half a second; the next one goes on with `next_after`. With `dry_run` it only counts them. A run
+    for which the action is refused does not keep others from it.
     """
     return await run_batches.act(session, principal, body)
 

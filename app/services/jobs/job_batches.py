@@ -1,5 +1,6 @@
 """Pauses, resumes, cancels or changes many jobs in one request."""
 
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
@@ -11,6 +12,7 @@ from app.db.repositories.jobs import JobFilter
 from app.domain.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from app.domain.principal import Principal
 from app.services.jobs import jobs, waiting_jobs
+from app.services.jobs.batch_time import take_in_time
 from palestra.contract.job_batches import (
     MOST_JOBS_AT_ONCE,
     JobRefusal,
@@ -38,10 +40,16 @@ _ACTIONS: Final[Mapping[JobVerb, Callable[[Session, Principal, str, str], Awaita
 }
 
 
-async def act(session: Session, principal: Principal, wanted: JobsAction) -> JobsActed:
+async def act(
+    session: Session,
+    principal: Principal,
+    wanted: JobsAction,
+    clock: Callable[[], float] = time.monotonic,
+) -> JobsActed:
     """Acts on the selected jobs, at most 100; counts them alone with `dry_run`.
 
-    A job for which the action is refused does not keep others from it.
+    A job for which the action is refused does not keep others from it. After `MAX_SECONDS` of
+    `clock` no further job is begun.
 
     Raises:
         InvalidError: `invalid_state` if the action changes nothing in a selected state;
@@ -57,18 +65,17 @@ async def act(session: Session, principal: Principal, wanted: JobsAction) -> Job
     matched, permitted = await rows.count(session, wide, chosen, mine, wanted.after)
     most = 0 if wanted.dry_run else MOST_JOBS_AT_ONCE
     ids = await rows.list_ids(session, wide, chosen, mine, wanted.after, most) if most else ()
-    refused = [
-        refusal
-        for job_id in ids
-        if (refusal := await _act_on_one(session, principal, job_id, wanted)) is not None
-    ]
-    kept = {refusal.job_id for refusal in refused}
+    refusals = {
+        job_id: await _act_on_one(session, principal, job_id, wanted)
+        for job_id in take_in_time(ids, clock)
+    }
+    acted = list(refusals)
     return JobsActed(
         matched=permitted,
         not_permitted=matched - permitted,
-        done=tuple(job_id for job_id in ids if job_id not in kept),
-        refused=tuple(refused),
-        next_after=ids[-1] if 0 < len(ids) < permitted else None,
+        done=tuple(job_id for job_id, refusal in refusals.items() if refusal is None),
+        refused=tuple(refusal for refusal in refusals.values() if refusal is not None),
+        next_after=acted[-1] if 0 < len(acted) < permitted else None,
     )
 
 

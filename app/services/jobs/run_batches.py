@@ -1,6 +1,7 @@
 """Pauses, resumes, cancels or retries many runs in one request."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final
 
 from app.db.engine import Session
@@ -11,6 +12,7 @@ from app.db.repositories.run_groups import RunConditions, build_conditions
 from app.domain.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from app.domain.principal import Principal
 from app.services.jobs import jobs, retries
+from app.services.jobs.batch_time import take_in_time
 from app.services.lists import requests
 from palestra.contract.job_options import RetryRequest
 from palestra.contract.permissions import Permission
@@ -39,12 +41,18 @@ _ACTIONS: Final[Mapping[RunVerb, Callable[[Session, Principal, str, str], Awaita
 }
 
 
-async def act(session: Session, principal: Principal, wanted: RunsAction) -> RunsActed:
+async def act(
+    session: Session,
+    principal: Principal,
+    wanted: RunsAction,
+    clock: Callable[[], float] = time.monotonic,
+) -> RunsActed:
     """Acts on the selected runs, at most 100 or 50 retries; counts them alone with `dry_run`.
 
     Acts on the latest training job of each run, and so on the other runs of a pack. A run for which
     the action is refused does not keep others from it. A repeated request changes nothing more: a
-    run that was changed is in no state any more in which the action changes something.
+    run that was changed is in no state any more in which the action changes something. After
+    `MAX_SECONDS` of `clock` no further run is begun.
 
     Raises:
         InvalidError: If the filter cannot be read, or names what does not exist.
@@ -61,15 +69,15 @@ async def act(session: Session, principal: Principal, wanted: RunsAction) -> Run
         sharing = await rows.count_same_jobs(session, conditions, mine)
     most = MOST_RETRIES_AT_ONCE if wanted.action is RunVerb.RETRY else MOST_RUNS_AT_ONCE
     chosen = [] if wanted.dry_run else await rows.list_selected(session, conditions, mine, most)
-    refused = await _act_on_all(session, principal, chosen, wanted)
-    kept = {refusal.run_id for refusal in refused}
+    refusals = await _act_on_all(session, principal, take_in_time(chosen, clock), wanted)
+    acted = list(refusals)
     return RunsActed(
         matched=permitted,
         not_permitted=matched - permitted,
         same_jobs=sharing,
-        done=tuple(run.id for run in chosen if run.id not in kept),
-        refused=tuple(refused),
-        next_after=chosen[-1].id if 0 < len(chosen) < permitted else None,
+        done=tuple(run_id for run_id, refusal in refusals.items() if refusal is None),
+        refused=tuple(refusal for refusal in refusals.values() if refusal is not None),
+        next_after=acted[-1] if 0 < len(acted) < permitted else None,
     )
 
 
@@ -96,9 +104,10 @@ async def _select(session: Session, principal: Principal, wanted: RunsAction) ->
 
 
 async def _act_on_all(
-    session: Session, principal: Principal, chosen: Sequence[SelectedRun], wanted: RunsAction
-) -> list[RunRefusal]:
-    refused: list[RunRefusal] = []
+    session: Session, principal: Principal, chosen: Iterable[SelectedRun], wanted: RunsAction
+) -> dict[str, RunRefusal | None]:
+    """Returns the refusal of each run, `None` where it was changed."""
+    refusals: dict[str, RunRefusal | None] = {}
     of_jobs: dict[str, RunRefusal | None] = {}
     for run in chosen:
         # The runs of a pack share a job, which is changed once for all of them.
@@ -106,9 +115,8 @@ async def _act_on_all(
         if key not in of_jobs:
             of_jobs[key] = await _act_on_one(session, principal, run, wanted)
         refusal = of_jobs[key]
-        if refusal is not None:
-            refused.append(refusal.model_copy(update={"run_id": run.id}))
-    return refused
+        refusals[run.id] = refusal and refusal.model_copy(update={"run_id": run.id})
+    return refusals
 
 
 async def _act_on_one(

@@ -1,5 +1,7 @@
 """Actions on many jobs at once: what is counted, what is changed, and what is refused."""
 
+import itertools
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from app.domain.errors import InvalidError
 from app.domain.principal import Principal
 from app.services.jobs import job_batches
+from app.services.jobs.batch_time import LEAST, MAX_SECONDS
 from palestra.contract.documents import encode_canonical_json
 from palestra.contract.job_batches import MOST_JOBS_AT_ONCE, JobsActed, JobsAction
 from palestra.contract.names import Schedule
@@ -23,6 +26,7 @@ async def act(
     by: Principal | None = None,
     dry_run: bool = False,
     change: object = None,
+    clock: Callable[[], float] = lambda: 0.0,
     **chosen: object,
 ) -> JobsActed:
     """Acts on all jobs that match, by as many requests as needed; returns the last answer."""
@@ -32,7 +36,7 @@ async def act(
         document |= {} if change is None else {"change": change}
         body = JobsAction.model_validate_json(encode_canonical_json(document))
         async with world.database.write() as session:
-            acted = await job_batches.act(session, by or world.admin, body)
+            acted = await job_batches.act(session, by or world.admin, body, clock)
         if acted.next_after is None:
             return acted
         after = acted.next_after
@@ -63,6 +67,15 @@ async def test_all_that_match_are_cancelled_by_several_requests(world: World) ->
     assert (acted.matched, len(acted.done), acted.next_after) == (3, 3, None)
     assert await count_in(world, JobState.CANCELLED) == MOST_JOBS_AT_ONCE + 3
     assert await count_in(world, JobState.QUEUED) == 1
+
+
+async def test_a_request_that_takes_long_leaves_jobs_to_the_next(world: World) -> None:
+    """Regression: one request changed 100 jobs in a transaction of 2.5 s while others waited."""
+    await world.submit(seeds=[*range(LEAST + 8)])
+    seconds = itertools.count(step=2 * MAX_SECONDS)
+    acted = await act(world, "cancel", clock=lambda: next(seconds))
+    assert (acted.matched, len(acted.done)) == (8, 8), "the second request did what was left"
+    assert await count_in(world, JobState.CANCELLED) == LEAST + 8
 
 
 async def test_named_jobs_in_other_states_are_left_alone(world: World) -> None:

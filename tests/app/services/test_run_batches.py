@@ -1,5 +1,7 @@
 """Actions on many runs at once: what is counted, what is changed, and what is refused."""
 
+import itertools
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from app.domain.errors import InvalidError
 from app.domain.principal import Principal
 from app.services.jobs import run_batches
+from app.services.jobs.batch_time import LEAST, MAX_SECONDS
 from palestra.contract.documents import encode_canonical_json
 from palestra.contract.permissions import Role
 from palestra.contract.run_batches import (
@@ -22,7 +25,12 @@ from tests.support.statements import note_statements
 
 
 async def act(
-    world: World, action: str, *, by: Principal | None = None, **wanted: object
+    world: World,
+    action: str,
+    *,
+    by: Principal | None = None,
+    clock: Callable[[], float] = lambda: 0.0,
+    **wanted: object,
 ) -> list[RunsActed]:
     """Acts on all runs that match, by as many requests as needed; returns the answers."""
     chosen = {key: wanted.pop(key) for key in ("runs", "filter") if key in wanted}
@@ -32,7 +40,7 @@ async def act(
         document = {"action": action, "selection": chosen, "after": after, **wanted}
         body = RunsAction.model_validate_json(encode_canonical_json(document))
         async with world.database.write() as session:
-            found.append(await run_batches.act(session, by or world.admin, body))
+            found.append(await run_batches.act(session, by or world.admin, body, clock))
         if found[-1].next_after is None:
             return found
         after = found[-1].next_after
@@ -65,6 +73,14 @@ async def test_all_that_fit_are_changed_by_several_requests_and_once(world: Worl
     assert (again.matched, again.done) == (0, ())
     answers = await act(world, "retry", filter="state:cancelled seed<52")
     assert [len(one.done) for one in answers] == [MOST_RETRIES_AT_ONCE, 2]
+
+
+async def test_a_request_that_takes_long_leaves_runs_to_the_next(world: World) -> None:
+    await world.submit(seeds=[*range(2 * LEAST)])
+    seconds = itertools.count(step=2 * MAX_SECONDS)
+    answers = await act(world, "cancel", clock=lambda: next(seconds))
+    assert [(one.matched, len(one.done)) for one in answers] == [(2 * LEAST, LEAST), (LEAST, LEAST)]
+    assert set((await list_states(world)).values()) == {RunState.CANCELLED}
 
 
 @pytest.mark.parametrize(
