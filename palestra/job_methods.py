@@ -17,7 +17,7 @@ from palestra.contract.job_options import (
     JobRequest,
     RetryRequest,
 )
-from palestra.contract.names import ExportFormat, Schedule
+from palestra.contract.names import EvaluationPolicy, ExportFormat, Schedule
 from palestra.contract.queue import JobExplanation
 from palestra.contract.resources import CancelledJobView, JobAction, JobView, ResumeAction
 from palestra.contract.states import FINAL_JOB_STATES, JobState
@@ -136,6 +136,7 @@ class JobMethods(ClientMethods):
         snapshot: str = "newest",
         episodes: int | None = None,
         seed: int | None = None,
+        policy: EvaluationPolicy = "greedy",
         pool: str | None = None,
         after: Sequence[str] = (),
         on: DependencyCondition = "success",
@@ -147,11 +148,13 @@ class JobMethods(ClientMethods):
             snapshot: `newest`, `best` or an id.
             episodes: Episodes; `None` takes the definition's.
             seed: Seed of the episodes; `None` takes a new one.
+            policy: `greedy` takes the most probable actions, `stochastic` draws them from the
+                policy, `both` evaluates twice; stochastic evaluations have a source of their own.
             pool: Pool of workers; `None` takes the one of the run's training.
             after: IDs of jobs of the project that have to end before.
             on: Whether they have to succeed, or to end in `any` way.
         """
-        options = EvaluateOptions(snapshot=snapshot, episodes=episodes, seed=seed)
+        options = EvaluateOptions(snapshot=snapshot, episodes=episodes, seed=seed, policy=policy)
         request = JobRequest(
             schedule=Schedule.EVALUATE, evaluate=options, pool=pool, after=tuple(after), on=on
         )

@@ -34,6 +34,7 @@ VIRTUAL: Final[Mapping[str, EvaluationSource]] = {
     "evaluation": EvaluationSource.EVALUATION,
     "evaluation_on_train_data": EvaluationSource.TRAIN_DATA,
     "evaluation_of_test": EvaluationSource.TEST,
+    "evaluation_stochastic": EvaluationSource.STOCHASTIC,
 }
 """Prefixes of curves that are computed from the evaluations of a source; no record may use one."""
 STATISTICS: Final = (

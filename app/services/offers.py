@@ -24,6 +24,7 @@ from app.services import pools
 from app.services.queue.equipped_workers import needs_of
 from palestra.contract import advice
 from palestra.contract.agents import PACKABLE_AGENTS
+from palestra.contract.builtin_agents import BuiltinParameters
 from palestra.contract.catalogue import (
     Catalogue,
     EnvironmentDescription,
@@ -43,7 +44,7 @@ from palestra.contract.code import (
 from palestra.contract.definition import Definition, RlDefinition
 from palestra.contract.documents import encode_canonical_json
 from palestra.contract.job_options import JobOptions, JobRequest, Submission
-from palestra.contract.names import Schedule
+from palestra.contract.names import EvaluationPolicy, Schedule
 from palestra.contract.resources import CatalogueView
 from palestra.contract.sb3 import SB3_ACTION_SPACES, Sb3Parameters
 from palestra.contract.upgrade import load_definition
@@ -210,9 +211,34 @@ async def check_job(
     )
     registered_parts.resolve(definition, code, workers, pool)
     check(definition, request.schedule, workers, pool)
+    _check_policy(definition, request.evaluate.policy)
     named = request.evaluate.formats if request.schedule is Schedule.EXPORT else None
     check_formats(named or definition.export.formats, workers, pool, "/evaluate/formats")
     return request.model_copy(update={"limits": limits})
+
+
+def _check_policy(definition: Definition, policy: EvaluationPolicy) -> None:
+    """Refuses to draw actions where the definition has no policy to draw them from.
+
+    Whether an agent of a distribution has one is known to the worker alone.
+    """
+    if policy == "greedy":
+        return
+    if not isinstance(definition, RlDefinition):
+        raise InvalidError(
+            "deterministic_policy",
+            "A supervised run has no policy: leave `policy` at greedy.",
+            pointer="/evaluate/policy",
+        )
+    if (
+        isinstance(definition.agent, BuiltinParameters)
+        and not definition.agent.has_stochastic_policy
+    ):
+        raise InvalidError(
+            "deterministic_policy",
+            f"The policy of {definition.agent.name} is deterministic: leave `policy` at greedy.",
+            pointer="/evaluate/policy",
+        )
 
 
 async def check_same_code(session: Session, experiment: ExperimentRow, pool: str) -> None:

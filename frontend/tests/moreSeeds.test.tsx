@@ -116,6 +116,16 @@ describe("the request of a dialog", () => {
     });
   });
 
+  it("draws actions where that is chosen, but not on the training's own episodes", () => {
+    const form = { ...NEW_EVALUATION, policy: "both" as const };
+    expect(buildEvaluation(form).evaluate).toEqual({ snapshot: "newest", policy: "both" });
+    expect(buildEvaluation({ ...form, follow: true })).toEqual({
+      schedule: "continuous_eval",
+      evaluate: { policy: "both" },
+    });
+    expect(buildEvaluation({ ...form, follow: true, onTrainData: true }).evaluate).toEqual({});
+  });
+
   it("follows a training, and keeps what only one way of evaluating takes from the other", () => {
     const form = { ...NEW_EVALUATION, follow: true, seed: "3", delay: "5", again: true };
     expect(buildEvaluation(form)).toEqual({

@@ -21,7 +21,7 @@ from palestra.cli.output import (
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.client import Client
 from palestra.contract.job_options import DependencyCondition, EvaluateOptions
-from palestra.contract.names import ExportFormat
+from palestra.contract.names import EvaluationPolicy, EvaluationSource, ExportFormat
 from palestra.contract.problems import suggest_nearest
 from palestra.contract.resources import JobView
 from palestra.contract.states import JobState
@@ -61,6 +61,13 @@ def evaluate(
         int | None,
         typer.Option(min=0, max=2**32 - 1, help="Seed of the episodes; a fresh one by default."),
     ] = None,
+    policy: Annotated[
+        EvaluationPolicy,
+        typer.Option(
+            help="greedy takes the most probable actions, stochastic draws them from the policy, "
+            "both evaluates twice."
+        ),
+    ] = "greedy",
     follow: Annotated[
         bool,
         typer.Option(
@@ -103,6 +110,8 @@ def evaluate(
         fail_usage("--again goes on without end: give --throttle of 1 or more")
     if on_train_data and (seed is not None or again):
         fail_usage("--on-train-data has the training's own episodes: leave out --seed and --again")
+    if on_train_data and policy != "greedy":
+        fail_usage("--on-train-data evaluates greedy actions: leave out --policy")
     if follow and after:
         fail_usage("--follow waits for its training by itself: leave out --after")
     with connect(server, token_file) as client:
@@ -113,6 +122,7 @@ def evaluate(
                 throttle_seconds=throttle,
                 delay_seconds=delay,
                 only_once=not again,
+                policy=policy,
             )
             job = client.follow(run, options, on_train_data=on_train_data, pool=pool)
         else:
@@ -121,11 +131,13 @@ def evaluate(
                 snapshot=snapshot,
                 episodes=episodes,
                 seed=seed,
+                policy=policy,
                 pool=pool,
                 after=after or (),
                 on=on,
             )
-        _print_result(client, run, job, wait=wait, as_json=json, many=follow)
+        many = follow or policy == "both"
+        _print_result(client, run, job, wait=wait, as_json=json, many=many)
 
 
 def try_out(
@@ -181,7 +193,7 @@ def _print_result(
     job = _wait_for_success(client, job)
     made = sorted(
         (row for row in client.evaluations(run) if row.job_id == job.id),
-        key=lambda row: row.env_step,
+        key=lambda row: (row.env_step, row.source),
     )
     if as_json:
         emit_json(made if many else made[0])
@@ -194,11 +206,12 @@ def _print_result(
             format_spread(row.stdev, row.episodes),
             *(format_number(value) for value in (row.min, row.median, row.max)),
             row.cut_episodes,
+            "stochastic" if row.source is EvaluationSource.STOCHASTIC else "greedy",
         ]
         for row in made
     ]
-    headings = ("env_step", "episodes", "mean", "stdev", "min", "median", "max", "cut")
-    show(build_table(headings, cells, numbers=headings))
+    headings = ("env_step", "episodes", "mean", "stdev", "min", "median", "max", "cut", "policy")
+    show(build_table(headings, cells, numbers=headings[:-1]))
 
 
 def _formats(named: Sequence[str]) -> tuple[ExportFormat, ...]:

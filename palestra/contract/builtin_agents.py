@@ -30,8 +30,15 @@ class BuiltinParameters(Document):
     """Kinds of action spaces that the agent takes."""
     needs_bounds: ClassVar[bool] = False
     """Whether the agent takes a box only between finite bounds."""
+    stochastic_policy: ClassVar[bool] = False
+    """Whether the policy is a distribution, from which evaluations may draw their actions."""
     packs: ClassVar[bool] = False
     """Whether the seeds of an experiment can be trained as one batch."""
+
+    @property
+    def has_stochastic_policy(self) -> bool:
+        """Whether the policy is a distribution, with these parameters."""
+        return self.stochastic_policy
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:

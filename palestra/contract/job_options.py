@@ -11,7 +11,14 @@ from palestra.contract import acceptance
 from palestra.contract.code import BuiltinCode, Code
 from palestra.contract.definition import Definition, Video
 from palestra.contract.documents import Document
-from palestra.contract.names import ExportFormat, Name, PriorityClass, Schedule, Seed
+from palestra.contract.names import (
+    EvaluationPolicy,
+    ExportFormat,
+    Name,
+    PriorityClass,
+    Schedule,
+    Seed,
+)
 
 WallSeconds = Annotated[int, Field(ge=1, le=31_536_000)]
 StallSeconds = Annotated[int, Field(ge=10, le=604_800)]
@@ -110,6 +117,15 @@ class EvaluateOptions(Document):
     `null` derives a fresh one from the job, other than the run's own evaluations.
     """
 
+    # Left out where it is `greedy`: earlier workers refuse the key.
+    policy: Annotated[EvaluationPolicy, Field(exclude_if=lambda value: value == "greedy")] = (
+        "greedy"
+    )
+    """For `evaluate` and `continuous_eval`: `greedy` takes the most probable actions, `stochastic`
+    draws them from the policy, `both` evaluates twice. Stochastic evaluations have series of their
+    own, and neither scores nor `stop.success_score` follow them.
+    """
+
     formats: Annotated[tuple[ExportFormat, ...], Field(min_length=1, max_length=3)] | None = None
     """For `export`: `null` takes the definition's formats, or `weights` where it names none."""
 
@@ -203,6 +219,9 @@ VIDEO_NEEDS_INLINE: Final = (
 )
 
 
+_CHOOSES_POLICY: Final = frozenset({Schedule.EVALUATE, Schedule.CONTINUOUS_EVAL})
+
+
 class JobRequest(Document):
     """A schedule to queue on an existing run."""
 
@@ -227,6 +246,11 @@ class JobRequest(Document):
     @model_validator(mode="after")
     def _options_fit(self) -> Self:
         wanted, schedule = self.evaluate, self.schedule.value
+        if wanted.policy != "greedy" and self.schedule not in _CHOOSES_POLICY:
+            raise ValueError(
+                "evaluate.policy is for the schedules evaluate and continuous_eval, not for "
+                f"{schedule}"
+            )
         if not self.schedule.follows_training:
             if wanted.throttle_seconds or wanted.delay_seconds or not wanted.only_once:
                 raise ValueError(

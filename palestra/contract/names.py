@@ -284,7 +284,7 @@ class PriorityClass(StrEnum):
 
 
 class EvaluationSource(StrEnum):
-    """The seeds of an evaluation's episodes, which determine the series of its result."""
+    """The seeds and actions of an evaluation's episodes, which determine its series."""
 
     EVALUATION = "evaluation"
     """Fresh ones: the series `evaluation/<statistic>`, and the scores of lists and snapshots."""
@@ -294,6 +294,21 @@ class EvaluationSource(StrEnum):
     """
     TEST = "test"
     """That of a `test`, of an agent with one update: `evaluation_of_test/<statistic>`."""
+    STOCHASTIC = "stochastic"
+    """Fresh ones, with actions that are drawn from the policy: `evaluation_stochastic/<statistic>`.
+    """
+
+
+EvaluationPolicy = Literal["greedy", "stochastic", "both"]
+"""Which actions an evaluation takes: `greedy` the most probable ones, `stochastic` those that are
+drawn from the policy, as a training does; `both` evaluates twice, on the same episodes' seeds.
+"""
+POLICY_SOURCES: Final[Mapping[EvaluationPolicy, tuple[EvaluationSource, ...]]] = {
+    "greedy": (EvaluationSource.EVALUATION,),
+    "stochastic": (EvaluationSource.STOCHASTIC,),
+    "both": (EvaluationSource.EVALUATION, EvaluationSource.STOCHASTIC),
+}
+"""The evaluations of each policy, in their order."""
 
 
 ExportFormat = Literal["weights", "program", "onnx"]

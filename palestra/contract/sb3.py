@@ -23,6 +23,9 @@ SB3_ACTION_SPACES: Final[Mapping[str, tuple[str, ...]]] = {
 """Kinds of action spaces that each algorithm takes."""
 
 
+_STOCHASTIC: Final = frozenset({"A2C", "PPO", "SAC"})
+
+
 class Sb3Parameters(BuiltinParameters):
     """An algorithm of Stable-Baselines3 (Raffin et al. 2021), trained by its own `learn()`.
 
@@ -37,6 +40,11 @@ class Sb3Parameters(BuiltinParameters):
 
     name: Literal["sb3"] = "sb3"
     """Name of the agent."""
+
+    @property
+    def has_stochastic_policy(self) -> bool:
+        """Whether the policy is a distribution: that of A2C, PPO and SAC."""
+        return self.algorithm in _STOCHASTIC
 
     algorithm: Literal["A2C", "DDPG", "DQN", "PPO", "SAC", "TD3"]
     """Class in Stable-Baselines3.

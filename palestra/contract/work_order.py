@@ -13,7 +13,7 @@ from palestra.contract.code import Code
 from palestra.contract.definition import Definition
 from palestra.contract.documents import Document
 from palestra.contract.job_options import Limits, Resources
-from palestra.contract.names import Counter, ExportFormat, Schedule, Seed
+from palestra.contract.names import Counter, EvaluationPolicy, ExportFormat, Schedule, Seed
 from palestra.contract.states import Cause, Order, Outcome, ResumeQuality
 from palestra.contract.telemetry import RunId, SnapshotFile, SnapshotId
 
@@ -93,6 +93,10 @@ class RunOrder(Document):
     """Episodes of an evaluate job; `null` takes the definition's."""
     evaluation_seed: Seed | None = None
     """Seed of an evaluate job's episodes."""
+    policy: Annotated[EvaluationPolicy, Field(exclude_if=lambda value: value == "greedy")] = (
+        "greedy"
+    )
+    """Actions of an evaluate job; left out where they are greedy."""
     formats: tuple[ExportFormat, ...] = ()
     """Formats of an export job."""
     follow: Follow | None = None

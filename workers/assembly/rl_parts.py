@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from palestra.contract.agents import A3cParameters
+from palestra.contract.builtin_agents import BuiltinParameters
 from palestra.contract.definition import LearningRateSchedule, NanGuard, RlDefinition
 from palestra.contract.job_options import Resources
 from workers.assembly.actor_learners import build_actor_learners
@@ -144,6 +145,8 @@ def build_evaluator(
     seeds: SeedRule,
     episodes: int | None = None,
     progress: SharedCount | None = None,
+    *,
+    draws_actions: bool = False,
 ) -> VectorEvaluator:
     """Returns an evaluator with an environment of its own.
 
@@ -153,13 +156,21 @@ def build_evaluator(
         seeds: Determines the seeds of the episodes.
         episodes: Number of whole episodes; `None` for the definition's budget.
         progress: Counts the vector steps.
+        draws_actions: Whether actions are drawn from the policy.
+
+    Raises:
+        DefinitionError: If actions are to be drawn from a policy that is deterministic.
     """
+    if draws_actions:
+        _check_draws(definition, agent)
     limit = definition.evaluation.max_episode_steps
     budget = _evaluation_budget(definition, episodes, limit)
     on_step = getattr(agent, "observe_evaluation", None)
     count = min(budget.episodes or 1, _most_envs(definition, on_step))
     env = make_vector(definition.env, count, limit)
-    return VectorEvaluator(env, agent, budget, seeds, on_step, progress=progress)
+    return VectorEvaluator(
+        env, agent, budget, seeds, on_step, progress=progress, draws_actions=draws_actions
+    )
 
 
 def build_train_data_evaluator(
@@ -256,6 +267,15 @@ def _collector(
         return VectorCollector(env, agent, seed), None
     collector = AgentDrivenCollector(env, seed)
     return collector, functools.partial(train, collector, definition.loop.env_steps)
+
+
+def _check_draws(definition: RlDefinition, agent: TrainableAgent) -> None:
+    described = definition.agent if isinstance(definition.agent, BuiltinParameters) else agent
+    if not getattr(described, "has_stochastic_policy", False):
+        raise DefinitionError(
+            f"evaluate.policy: the policy of {definition.agent.name} is deterministic, or the "
+            "agent does not say that actions can be drawn from it: take greedy"
+        )
 
 
 def _evaluation_budget(

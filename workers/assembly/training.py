@@ -217,6 +217,8 @@ def build_evaluator(
     seeds: SeedRule,
     episodes: int | None = None,
     progress: SharedCount | None = None,
+    *,
+    draws_actions: bool = False,
 ) -> ClosableEvaluator:
     """Returns an evaluator that owns its environments or inputs.
 
@@ -227,9 +229,17 @@ def build_evaluator(
         episodes: Number of whole episodes, or of batches for a supervised definition; `None` for
             the definition's budget.
         progress: Counts vector steps, or batches.
+        draws_actions: Whether actions are drawn from the policy; of no supervised definition.
+
+    Raises:
+        DefinitionError: If actions are to be drawn and there is no policy, or a deterministic one.
     """
     if isinstance(definition, RlDefinition):
-        return rl_parts.build_evaluator(definition, agent, seeds, episodes, progress)
+        return rl_parts.build_evaluator(
+            definition, agent, seeds, episodes, progress, draws_actions=draws_actions
+        )
+    if draws_actions:
+        raise DefinitionError("evaluate.policy: a supervised run has no policy: take greedy")
     from workers.assembly import supervised_parts
 
     return supervised_parts.build_evaluator(definition, agent, seeds, episodes, progress)

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+
 from workers.core.types import (
     AgentContext,
     Array,
@@ -54,6 +56,24 @@ class Actor(Protocol):
         Returns:
             [B, ...], int64 for discrete spaces, else the dtype of the action space, within its
                 bounds; the caller owns it.
+        """
+
+
+@runtime_checkable
+class StochasticActor(Protocol):
+    """An actor whose policy is a distribution over actions."""
+
+    def sample_actions(
+        self, seed: int, rows: Sequence[np.random.Generator]
+    ) -> AbstractContextManager[None]:
+        """Returns a context in which `act` draws from the policy where `explore` is false.
+
+        It changes no state of the training.
+
+        Args:
+            seed: Seed for agents that draw by the global generators, which the caller restores.
+            rows: Generator of each row of the observations, by which the others draw. The caller
+                may replace them between two calls of `act`.
         """
 
 

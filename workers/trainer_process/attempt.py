@@ -115,11 +115,11 @@ def _evaluate(attempt: RunningAttempt) -> AttemptReport:
     snapshot = attempt.load_snapshot(attempt.run)
     attempt.clock = StillClock.from_state(snapshot.state)
     attempt.end_at_orders()
-    record = native.evaluate(
+    records = native.evaluate(
         attempt.order.definition, attempt.run, snapshot, time.time(), attempt.device
     )
     with attempt.open_records() as sink:
-        sink.append([record])
+        sink.append([*records])
     return attempt.report(Outcome.SUCCEEDED, Cause.BUDGET)
 
 

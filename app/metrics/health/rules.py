@@ -275,7 +275,8 @@ def check_evaluation(record: TrainingRecord) -> Finding | None:
     return Finding(
         "evaluation_below_training",
         f"Evaluations return {evaluated:.4g}, training episodes {trained:.4g}.",
-        "Check that evaluation has the same wrappers and normalisers; compare a stochastic policy.",
+        "Check that evaluation has the same wrappers and normalisers; compare actions drawn from "
+        "the policy: `palestra evaluate RUN --policy both`.",
         "evaluation/mean",
         int(steps[-1]),
     )

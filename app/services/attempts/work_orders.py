@@ -98,6 +98,7 @@ async def _reading_order(
         evaluation_seed=options.seed
         if options.seed is not None
         else derive_fresh_seed(job.id, run.id),
+        policy=options.policy,
         formats=options.formats or await _export_formats(session, job),
         follow=_follow(options) if follows else None,
     )

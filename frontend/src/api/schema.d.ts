@@ -819,8 +819,9 @@ export interface paths {
          * Act On Jobs
          * @description Pauses, resumes, cancels or changes many jobs: those named, or all that match.
          *
-         *     One request acts on 100 jobs at most; the next one goes on with `next_after`. With `dry_run` it
-         *     only counts them. A job for which the action is refused does not keep others from it.
+         *     One request acts on 100 jobs at most, and on fewer where they take longer than half a second;
+         *     the next one goes on with `next_after`. With `dry_run` it only counts them. A job for which the
+         *     action is refused does not keep others from it.
          */
         post: operations["act_on_jobs"];
         delete?: never;
@@ -1527,8 +1528,9 @@ export interface paths {
          * Act On Jobs
          * @description Pauses, resumes, cancels or changes many jobs: those named, or all that match.
          *
-         *     One request acts on 100 jobs at most; the next one goes on with `next_after`. With `dry_run` it
-         *     only counts them. A job for which the action is refused does not keep others from it.
+         *     One request acts on 100 jobs at most, and on fewer where they take longer than half a second;
+         *     the next one goes on with `next_after`. With `dry_run` it only counts them. A job for which the
+         *     action is refused does not keep others from it.
          */
         post: operations["act_on_jobs_of_project"];
         delete?: never;
@@ -1617,9 +1619,9 @@ export interface paths {
          * Act On Runs
          * @description Pauses, resumes, cancels or retries many runs: those named, or all that fit a filter.
          *
-         *     One request acts on 100 runs at most, or retries 50; the next one goes on with `next_after`.
-         *     With `dry_run` it only counts them. A run for which the action is refused does not keep others
-         *     from it.
+         *     One request acts on 100 runs at most, or retries 50, and on fewer where they take longer than
+         *     half a second; the next one goes on with `next_after`. With `dry_run` it only counts them. A run
+         *     for which the action is refused does not keep others from it.
          */
         post: operations["act_on_runs_of_project"];
         delete?: never;
@@ -2265,9 +2267,9 @@ export interface paths {
          * Act On Runs
          * @description Pauses, resumes, cancels or retries many runs: those named, or all that fit a filter.
          *
-         *     One request acts on 100 runs at most, or retries 50; the next one goes on with `next_after`.
-         *     With `dry_run` it only counts them. A run for which the action is refused does not keep others
-         *     from it.
+         *     One request acts on 100 runs at most, or retries 50, and on fewer where they take longer than
+         *     half a second; the next one goes on with `next_after`. With `dry_run` it only counts them. A run
+         *     for which the action is refused does not keep others from it.
          */
         post: operations["act_on_runs"];
         delete?: never;
@@ -4598,6 +4600,14 @@ export interface components {
              */
             only_once: boolean;
             /**
+             * @description For `evaluate` and `continuous_eval`: `greedy` takes the most probable actions, `stochastic`
+             *     draws them from the policy, `both` evaluates twice. Stochastic evaluations have series of their
+             *     own, and neither scores nor `stop.success_score` follow them.
+             * @default greedy
+             * @enum {string}
+             */
+            policy: "greedy" | "stochastic" | "both";
+            /**
              * @description Seed of the evaluation's episodes.
              *
              *     `null` derives a fresh one from the job, other than the run's own evaluations.
@@ -4687,10 +4697,10 @@ export interface components {
         };
         /**
          * EvaluationSource
-         * @description The seeds of an evaluation's episodes, which determine the series of its result.
+         * @description The seeds and actions of an evaluation's episodes, which determine its series.
          * @enum {string}
          */
-        EvaluationSource: "evaluation" | "train_data" | "test";
+        EvaluationSource: "evaluation" | "train_data" | "test" | "stochastic";
         /**
          * EvaluationSpec
          * @description Evaluation during training: exploration off, on an environment and seeds of its own.
@@ -8131,6 +8141,12 @@ export interface components {
              * @default []
              */
             formats: ("weights" | "program" | "onnx")[];
+            /**
+             * @description Actions of an evaluate job; left out where they are greedy.
+             * @default greedy
+             * @enum {string}
+             */
+            policy: "greedy" | "stochastic" | "both";
             /** @default 0 */
             replicate: number;
             run_id: string;

@@ -7,6 +7,7 @@ export interface JobForm {
     snapshot?: string;
     episodes?: number;
     seed?: number;
+    policy?: EvaluationPolicy;
     formats?: string[];
     throttle_seconds?: number;
     delay_seconds?: number;
@@ -20,11 +21,15 @@ export const JOB_FIELDS = [
   "/evaluate/snapshot",
   "/evaluate/episodes",
   "/evaluate/seed",
+  "/evaluate/policy",
   "/evaluate/throttle_seconds",
   "/evaluate/delay_seconds",
   "/evaluate/formats",
   "/pool",
 ];
+
+/** Which actions an evaluation takes. */
+export type EvaluationPolicy = "greedy" | "stochastic" | "both";
 
 export interface EvaluateForm {
   /** Every snapshot as it comes, instead of one. */
@@ -32,6 +37,7 @@ export interface EvaluateForm {
   snapshot: string;
   episodes: string;
   seed: string;
+  policy: EvaluationPolicy;
   onTrainData: boolean;
   throttle: string;
   delay: string;
@@ -44,6 +50,7 @@ export const NEW_EVALUATION: EvaluateForm = {
   snapshot: "newest",
   episodes: "",
   seed: "",
+  policy: "greedy",
   onTrainData: false,
   throttle: "",
   delay: "",
@@ -73,11 +80,13 @@ const given = <Value extends object>(value: Value): Value =>
 export function buildEvaluation(form: EvaluateForm): JobForm {
   const episodes = readNumber(form.episodes);
   const pool = form.pool === null ? {} : { pool: form.pool };
+  const policy = form.policy === "greedy" ? undefined : form.policy;
   if (!form.follow) {
     const { snapshot } = form;
+    const seed = readNumber(form.seed);
     return {
       schedule: "evaluate",
-      evaluate: given({ snapshot, episodes, seed: readNumber(form.seed) }) as JobForm["evaluate"],
+      evaluate: given({ snapshot, episodes, seed, policy }) as JobForm["evaluate"],
       ...pool,
     };
   }
@@ -92,7 +101,7 @@ export function buildEvaluation(form: EvaluateForm): JobForm {
       evaluate: given(common) as JobForm["evaluate"],
       ...pool,
     };
-  const own = { seed: readNumber(form.seed), only_once: form.again ? false : undefined };
+  const own = { seed: readNumber(form.seed), policy, only_once: form.again ? false : undefined };
   return {
     schedule: "continuous_eval",
     evaluate: given({ ...common, ...own }) as JobForm["evaluate"],

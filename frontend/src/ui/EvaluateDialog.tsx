@@ -1,6 +1,12 @@
-import { Radio, Switch, TextInput } from "@mantine/core";
+import { Radio, Select, Switch, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { buildEvaluation, type EvaluateForm, type JobForm, NEW_EVALUATION } from "@/lib/jobForms";
+import {
+  buildEvaluation,
+  type EvaluateForm,
+  type EvaluationPolicy,
+  type JobForm,
+  NEW_EVALUATION,
+} from "@/lib/jobForms";
 import { FormDialog } from "./FormDialog";
 import classes from "./JobDialogs.module.css";
 import { PoolSelect, SnapshotSelect } from "./JobFields";
@@ -20,6 +26,12 @@ export interface JobDialogProps {
   onSubmit(request: JobForm): void;
   onClose(): void;
 }
+
+const POLICIES: { value: EvaluationPolicy; label: string }[] = [
+  { value: "greedy", label: "The most probable" },
+  { value: "stochastic", label: "Drawn from the policy" },
+  { value: "both", label: "Both, on the same seeds" },
+];
 
 /** Asks what to evaluate, and how. */
 export function EvaluateDialog(props: JobDialogProps) {
@@ -83,6 +95,17 @@ export function EvaluateDialog(props: JobDialogProps) {
           />
         )}
       </div>
+      {!(form.follow && form.onTrainData) && (
+        <Select
+          label="Actions"
+          description="Drawn ones have a curve of their own, and no score follows them"
+          data={POLICIES}
+          allowDeselect={false}
+          value={form.policy}
+          error={props.faultAt("/evaluate/policy")}
+          onChange={(policy) => policy && change({ policy: policy as EvaluationPolicy })}
+        />
+      )}
       {form.follow && (
         <>
           <div className={classes.pair}>

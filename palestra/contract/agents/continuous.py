@@ -75,6 +75,7 @@ class SacParameters(ContinuousParameters):
     "Soft Actor-Critic Algorithms and Applications".
     """
 
+    stochastic_policy: ClassVar[bool] = True
     packs: ClassVar[bool] = True
 
     name: Literal["sac"] = "sac"

@@ -14,6 +14,7 @@ class PpoParameters(BuiltinParameters):
     Discrete, multi-discrete, multi-binary or box actions.
     """
 
+    stochastic_policy: ClassVar[bool] = True
     action_spaces: ClassVar[tuple[ActionKind, ...]] = ALL_ACTION_SPACES
     packs: ClassVar[bool] = True
 
@@ -83,6 +84,7 @@ class A2cParameters(BuiltinParameters):
     Discrete, multi-discrete, multi-binary or box actions.
     """
 
+    stochastic_policy: ClassVar[bool] = True
     action_spaces: ClassVar[tuple[ActionKind, ...]] = ALL_ACTION_SPACES
     packs: ClassVar[bool] = True
 
@@ -152,6 +154,7 @@ class A3cParameters(BuiltinParameters):
     CPU.
     """
 
+    stochastic_policy: ClassVar[bool] = True
     action_spaces: ClassVar[tuple[ActionKind, ...]] = ALL_ACTION_SPACES
 
     name: Literal["a3c"] = "a3c"
@@ -204,6 +207,7 @@ class ReinforceParameters(BuiltinParameters):
     Discrete, multi-discrete, multi-binary or box actions.
     """
 
+    stochastic_policy: ClassVar[bool] = True
     action_spaces: ClassVar[tuple[ActionKind, ...]] = ALL_ACTION_SPACES
 
     name: Literal["reinforce"] = "reinforce"
@@ -257,6 +261,7 @@ class TrpoParameters(BuiltinParameters):
     With generalised advantage estimation. Discrete, multi-discrete, multi-binary or box actions.
     """
 
+    stochastic_policy: ClassVar[bool] = True
     action_spaces: ClassVar[tuple[ActionKind, ...]] = ALL_ACTION_SPACES
 
     name: Literal["trpo"] = "trpo"
@@ -319,6 +324,7 @@ class RecurrentPpoParameters(BuiltinParameters):
     For environments whose single observation does not show the whole state.
     """
 
+    stochastic_policy: ClassVar[bool] = True
     action_spaces: ClassVar[tuple[ActionKind, ...]] = ALL_ACTION_SPACES
 
     name: Literal["recurrent_ppo"] = "recurrent_ppo"

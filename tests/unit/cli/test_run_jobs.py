@@ -26,6 +26,23 @@ def test_evaluate_queues_a_job_and_prints_its_result(
     assert "477.0" in palestra("evaluate", RUN, "--wait")[1]
 
 
+def test_evaluate_sends_the_policy_and_prints_both_results(
+    peer: FakeHttpServer, palestra: RunCommand
+) -> None:
+    peer.set_answers("POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.make_job(state="queued")))
+    peer.set_answers("GET", f"/jobs/{JOB}", Answer(200, api_samples.make_job(state="succeeded")))
+    made = [
+        api_samples.make_evaluation(mean, source=source)
+        for mean, source in ((117.0, "stochastic"), (456.0, "evaluation"))
+    ]
+    peer.set_answers("GET", f"/runs/{RUN}/evaluations", Answer(200, api_samples.make_page(*made)))
+    code, out, _ = palestra("evaluate", RUN, "--policy", "both", "--wait", "--json")
+    assert (code, [row["mean"] for row in json.loads(out)]) == (0, [456.0, 117.0])
+    assert peer.asked[0].body["evaluate"]["policy"] == "both"
+    lines = palestra("evaluate", RUN, "--policy", "both", "--wait")[1].splitlines()
+    assert [line.split()[-1] for line in lines] == ["policy", "greedy", "stochastic"]
+
+
 def test_evaluate_can_follow_a_training(peer: FakeHttpServer, palestra: RunCommand) -> None:
     peer.set_answers(
         "POST",
@@ -55,6 +72,7 @@ def test_evaluate_can_follow_a_training(peer: FakeHttpServer, palestra: RunComma
         ("--follow", "--again"),
         ("--follow", "--snapshot", "best"),
         ("--follow", "--on-train-data", "--seed", "1"),
+        ("--follow", "--on-train-data", "--policy", "both"),
     ],
 )
 def test_conflicting_options_of_evaluate_are_refused(

@@ -11,12 +11,14 @@ from pydantic import BaseModel
 from app.domain import answer_fields
 from app.domain.answer_fields import FIELDS, cut
 from palestra.contract.answers import CONTRACT_VERSION
+from palestra.contract.job_options import Resources
 from palestra.contract.states import Order
 from palestra.contract.work_order import (
     WORK_ORDER_VERSION,
     DispatchMessage,
     FollowAnswer,
     RenewalAnswer,
+    RunOrder,
     SnapshotFileRef,
     SnapshotRef,
     WorkOrder,
@@ -107,7 +109,8 @@ def test_a_renewal_for_an_older_worker_lacks_a_later_field(monkeypatch: pytest.M
 
 def test_the_work_order_has_exactly_the_fields_of_its_version() -> None:
     """A worker refuses a work order with a key that it does not know, so a new key anywhere in it,
-    the definition included, needs a new version of the work order.
+    the definition included, needs a new version of the work order, unless it is left out at its
+    default (below): then earlier workers refuse it only where it was chosen.
 
     `python -m tests.unit.domain.test_answer_fields` writes the record of a new version.
     """
@@ -122,6 +125,13 @@ def test_the_work_order_has_exactly_the_fields_of_its_version() -> None:
         f"workers that execute version {WORK_ORDER_VERSION} do not know these fields, or need "
         "them: raise WORK_ORDER_VERSION, and record the fields of the new version"
     )
+
+
+def test_keys_that_earlier_workers_refuse_are_left_out_at_their_default() -> None:
+    run = RunOrder(run_id="run_" + "0" * 26, seed=0, fence=1)
+    assert "policy" not in run.model_dump(mode="json")
+    assert "simulator" not in Resources().model_dump(mode="json")
+    assert Resources(simulator="registered").model_dump(mode="json")["simulator"] == "registered"
 
 
 def list_fields_of_work_order() -> dict[str, list[str]]:

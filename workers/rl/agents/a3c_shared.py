@@ -6,10 +6,11 @@ P parameters.
 """
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import ClassVar, Final
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -27,7 +28,7 @@ from workers.core.types import (
 from workers.rl.agents.a3c import NO_REWARD, REPORT_NAMES, SHARED_ATTRIBUTES
 from workers.rl.agents.common.actor_critic import actor_critic
 from workers.rl.agents.shared_tensors import share
-from workers.rl.agents.shells.base import torch_generator
+from workers.rl.agents.shells.base import ActionSampler, torch_generator
 from workers.rl.agents.shells.rollout_statistics import LARGEST_REWARD
 from workers.rl.networks.acting_module import ActingModule
 from workers.rl.networks.parameter_layout import Parameters
@@ -75,11 +76,12 @@ class SharedA3c:
         """float64 []: largest |reward| of all processes; `NO_REWARD` before the first update."""
         self.shared = share(self)
         """The shared tensors, for `workers.rl.agents.shared_tensors.adopt` in the processes."""
+        self._sampler = ActionSampler()
         self._named = model.layout.split(self.parameters)
         self._arrays = model.layout.split_array(self.parameters.numpy())
 
     def act(self, observation: Array, *, explore: bool) -> Array:
-        """Returns the most probable actions [B, ...].
+        """Returns the most probable actions [B, ...], or in `sample_actions` drawn ones.
 
         Raises ValueError if `explore` is true: only the processes explore.
         """
@@ -87,7 +89,15 @@ class SharedA3c:
             raise ValueError("a3c explores only in its processes: call act with explore=False")
         outputs = self._model.acting_outputs(self._named, self._arrays, observation)
         policy = self._model.policy
-        return policy.to_space(policy.sample(self._arrays, outputs, None))
+        drawn = self._sampler.draw(len(observation), lambda row: (policy.noise(row, (1,)),))
+        return policy.to_space(policy.sample(self._arrays, outputs, drawn[0] if drawn else None))
+
+    def sample_actions(
+        self, seed: int, rows: Sequence[np.random.Generator]
+    ) -> AbstractContextManager[None]:
+        """Returns a context in which evaluations draw their actions; see `StochasticActor`."""
+        del seed
+        return self._sampler.use(rows)
 
     def observe(self, experience: Experience) -> None:
         """Does nothing: the processes learn from their transitions themselves."""

@@ -6,8 +6,8 @@ arrays. The adapter must not depend on what the object learns or how.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workers.core.null_parts import NoMemory
+from workers.core.rng import seed_global
 from workers.core.types import (
     Array,
     CollectPlan,
@@ -101,6 +102,23 @@ class ExternalAgent:
         """
         rows = self._newest(observation) if explore else list(observation.copy())
         return np.array(self._choose(rows) if self._batch else [self._choose(rows[0])])
+
+    @property
+    def has_stochastic_policy(self) -> bool:
+        """Whether the object says by `act_deterministically` how it acts in evaluations."""
+        return hasattr(self.wrapped, "act_deterministically")
+
+    @contextmanager
+    def sample_actions(self, seed: int, rows: Sequence[np.random.Generator]) -> Iterator[None]:
+        """Draws the actions of an evaluation from the policy; see `StochasticActor`."""
+        del rows
+        before = self.wrapped.act_deterministically
+        self.wrapped.act_deterministically = False
+        seed_global(seed)
+        try:
+            yield
+        finally:
+            self.wrapped.act_deterministically = before
 
     def observe(self, experience: Experience) -> None:
         """Calls the object's `observe` or `batch_observe` for each vector step in order.

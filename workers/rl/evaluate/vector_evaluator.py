@@ -1,19 +1,26 @@
 """Runs whole episodes with exploration off and computes statistics of their returns and lengths.
 
 Episodes are numbered when they start, and only the first ones by start order count, so that short
-episodes are not over-represented: several environments give the same result as one. An evaluation
-changes neither the agent nor any random generator that training uses.
+episodes are not over-represented: several environments give the same result as one, unless the
+agent draws its actions by global generators. An evaluation changes neither the agent nor any random
+generator that training uses.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from workers.core.protocols import ClockView, TrainableAgent
-from workers.core.rng import ENV_SEED_BITS, derive_seed, preserve_global_state
+from workers.core.protocols import ClockView, StochasticActor, TrainableAgent
+from workers.core.rng import (
+    ENV_SEED_BITS,
+    derive_generator,
+    derive_seed,
+    preserve_global_state,
+)
 from workers.core.shared_counter import SharedCount
 from workers.core.types import Array, EvaluationResult
 from workers.rl.envs.vector import EpisodeVector
@@ -82,9 +89,11 @@ class VectorEvaluator:
         on_step: Called after each vector step, for agents that observe the results of their actions
             in evaluations too.
         progress: Counts the vector steps.
+        draws_actions: Whether actions are drawn from the policy, which the agent must be able to
+            (`StochasticActor`), instead of greedy ones.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keyword only
         self,
         env: EpisodeVector,
         agent: TrainableAgent,
@@ -93,6 +102,7 @@ class VectorEvaluator:
         on_step: EvaluationObserver | None = None,
         *,
         progress: SharedCount | None = None,
+        draws_actions: bool = False,
     ) -> None:
         self._env = env
         self._agent = agent
@@ -100,11 +110,14 @@ class VectorEvaluator:
         self._seeds = seeds
         self._on_step = on_step
         self._progress = progress
+        self._draws_actions = draws_actions
+        self._rows = [np.random.default_rng(slot) for slot in range(env.num_envs)]
+        """Generators of drawn actions; each episode begins with one of its own."""
 
     def evaluate(self, clock: ClockView) -> EvaluationResult:
         """Runs one evaluation."""
         seed = self._seeds(clock)
-        with preserve_global_state(), self._agent.eval_mode():
+        with preserve_global_state(), self._agent.eval_mode(), self._choose_actions(seed):
             counted = self._run(seed).counted_episodes()
         return replace(
             summarise(counted.returns, counted.lengths, seed, is_partial=counted.is_partial),
@@ -115,6 +128,12 @@ class VectorEvaluator:
     def close(self) -> None:
         """Closes the environment."""
         self._env.close()
+
+    def _choose_actions(self, seed: int) -> AbstractContextManager[None]:
+        if not self._draws_actions:
+            return nullcontext()
+        actor = cast("StochasticActor", self._agent)
+        return actor.sample_actions(derive_seed(seed, "actions"), self._rows)
 
     def _run(self, seed: int) -> "_EpisodeAccounts":
         env, accounts = self._env, _EpisodeAccounts(self._budget)
@@ -149,6 +168,8 @@ class VectorEvaluator:
                 slots[slot] = begun
                 mask[slot] = True
                 seeds[slot] = episode_seed(seed, begun)
+                if self._draws_actions:
+                    self._rows[slot] = derive_generator(seeds[slot], "actions")
         return self._env.begin(mask, seeds)
 
 

@@ -7,12 +7,13 @@ module writes a request and polls for its answer.
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Final
 
 from palestra.contract.definition import Definition
 from palestra.contract.identity import hash_definition
-from palestra.contract.names import EvaluationSource, Schedule
+from palestra.contract.names import POLICY_SOURCES, EvaluationSource, Schedule
 from palestra.contract.telemetry import Evaluation
 from palestra.contract.work_order import Follow, RunOrder
 from workers.assembly.part_set import ClosableEvaluator
@@ -90,15 +91,17 @@ class Follower:
                     StopReason.BUDGET if answer.end is NoSnapshotReason.OVER else StopReason.DRAIN
                 )
                 return FollowResult(reason, max(answer.stored, self._made))
-            record = self._evaluate(answer.snapshot_id, answer.stored)
-            self.sink.append([record])
-            self._made += 1
+            records = self._evaluate(answer.snapshot_id, answer.stored)
+            self.sink.append([*records])
+            self._made += len(records)
             self._evaluated.append(answer.snapshot_id)
-            in_a_row = (
-                in_a_row + 1
-                if is_reached(stop.success_score, record.mean) and not record.cut_episodes
-                else 0
+            is_success = any(
+                record.source is not EvaluationSource.STOCHASTIC
+                and is_reached(stop.success_score, record.mean)
+                and not record.cut_episodes
+                for record in records
             )
+            in_a_row = in_a_row + 1 if is_success else 0
             if in_a_row >= stop.success_evaluations:
                 return FollowResult(StopReason.SUCCESS_SCORE, max(answer.stored, self._made))
         raise AssertionError("requests have no end")
@@ -142,44 +145,48 @@ class Follower:
             "waiting": self._is_waiting,
         }
 
-    def _evaluate(self, snapshot_id: str, stored: int) -> Evaluation:
+    def _evaluate(self, snapshot_id: str, stored: int) -> list[Evaluation]:
         snapshot = load_snapshot(
             self.directory.inputs / snapshot_id,
             run_id=self.run.run_id,
             definition_hash=hash_definition(self.definition),
         )
         clock = self.clock = StillClock.from_state(snapshot.state)
-        evaluator = self._evaluator(self._agent(snapshot), stored)
-        try:
-            result = evaluator.evaluate(clock)
-        finally:
-            evaluator.close()
-        return evaluation_record(
-            self.run.run_id,
-            clock,
-            result,
-            self.wall(),
-            snapshot_id=snapshot_id,
-            source=self._source,
-        )
+        agent, records = self._agent(snapshot), []
+        for source in self._sources:
+            with closing(self._evaluator(agent, stored, source)) as evaluator:
+                result = evaluator.evaluate(clock)
+            marks = {"snapshot_id": snapshot_id, "source": source}
+            records.append(evaluation_record(self.run.run_id, clock, result, self.wall(), **marks))
+        return records
 
     def _agent(self, snapshot: LoadedSnapshot) -> TrainableAgent:
         return load_agent(self.definition, self.run.seed, snapshot, self.device)
 
     @property
-    def _source(self) -> EvaluationSource:
-        on_train_data = self.schedule is Schedule.CONTINUOUS_EVAL_ON_TRAIN_DATA
-        return EvaluationSource.TRAIN_DATA if on_train_data else EvaluationSource.EVALUATION
+    def _sources(self) -> tuple[EvaluationSource, ...]:
+        if self.schedule is Schedule.CONTINUOUS_EVAL_ON_TRAIN_DATA:
+            return (EvaluationSource.TRAIN_DATA,)
+        return POLICY_SOURCES[self.run.policy]
 
-    def _evaluator(self, agent: TrainableAgent, stored: int) -> ClosableEvaluator:
-        if self._source is EvaluationSource.TRAIN_DATA:
+    def _evaluator(
+        self, agent: TrainableAgent, stored: int, source: EvaluationSource
+    ) -> ClosableEvaluator:
+        if source is EvaluationSource.TRAIN_DATA:
             return build_train_data_evaluator(
                 self.definition, agent, self.run.seed, self.run.episodes, self._progress
             )
         follow = self.run.follow or Follow()
         repeat = 0 if follow.only_once else max(stored, self._made)
         seeds = _seeds(self.run, follow, repeat)
-        return build_evaluator(self.definition, agent, seeds, self.run.episodes, self._progress)
+        return build_evaluator(
+            self.definition,
+            agent,
+            seeds,
+            self.run.episodes,
+            self._progress,
+            draws_actions=source is EvaluationSource.STOCHASTIC,
+        )
 
 
 def _seeds(run: RunOrder, follow: Follow, repeat: int) -> SeedRule:

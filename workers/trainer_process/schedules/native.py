@@ -4,11 +4,12 @@ The training loop is that of `Engine.run`, or of an agent that trains by itself.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from palestra.contract.definition import Definition
 from palestra.contract.identity import hash_definition
-from palestra.contract.names import ExportFormat
+from palestra.contract.names import POLICY_SOURCES, EvaluationSource, ExportFormat
 from palestra.contract.telemetry import Evaluation
 from palestra.contract.work_order import RunOrder
 from workers.assembly.training import (
@@ -56,8 +57,8 @@ def train_pack(pack: PackTraining, on_end: Callable[[int], None]) -> list[RunRes
 
 def evaluate(
     definition: Definition, run: RunOrder, snapshot: LoadedSnapshot, wall: float, device: str
-) -> Evaluation:
-    """Returns the evaluation of a snapshot.
+) -> list[Evaluation]:
+    """Returns the evaluations of a snapshot: one for each policy that the run orders.
 
     Args:
         definition: Definition with which the snapshot was trained.
@@ -72,14 +73,20 @@ def evaluate(
     seed = run.evaluation_seed
     if seed is None:
         seed = derive_seed(run.seed, "evaluate job", clock.env_steps, clock.updates, bits=53)
-    evaluator = build_evaluator(definition, agent, fixed_seed_rule(seed), run.episodes)
-    try:
-        result = evaluator.evaluate(clock)
-    finally:
-        evaluator.close()
-    return evaluation_record(
-        run.run_id, clock, result, wall, snapshot_id=snapshot.manifest.snapshot_id
-    )
+    records = []
+    for source in POLICY_SOURCES[run.policy]:
+        evaluator = build_evaluator(
+            definition,
+            agent,
+            fixed_seed_rule(seed),
+            run.episodes,
+            draws_actions=source is EvaluationSource.STOCHASTIC,
+        )
+        with closing(evaluator):
+            result = evaluator.evaluate(clock)
+        marks = {"snapshot_id": snapshot.manifest.snapshot_id, "source": source}
+        records.append(evaluation_record(run.run_id, clock, result, wall, **marks))
+    return records
 
 
 def export(

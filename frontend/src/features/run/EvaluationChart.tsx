@@ -29,6 +29,7 @@ const TITLES: Record<EvaluationSource, string> = {
   evaluation: "return",
   train_data: "return on the training's own episodes",
   test: "return of tests",
+  stochastic: "return of drawn actions",
 };
 
 /** Mean return of each evaluation of one source with the range of its episodes, or a metric. */

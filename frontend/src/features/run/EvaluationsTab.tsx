@@ -232,6 +232,12 @@ function EvaluationOrigin({ row }: { row: Evaluation }) {
       ) : (
         "training"
       )}
+      {row.source === "stochastic" && (
+        <span className="faint" title="With actions that were drawn from the policy">
+          {" "}
+          drawn actions
+        </span>
+      )}
       {row.source === "train_data" && (
         <span className="faint" title="On the first episodes of the training">
           {" "}

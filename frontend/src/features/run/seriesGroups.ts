@@ -7,6 +7,7 @@ export const EVALUATION_SERIES: Record<EvaluationSource, string> = {
   evaluation: "evaluation",
   train_data: "evaluation_on_train_data",
   test: "evaluation_of_test",
+  stochastic: "evaluation_stochastic",
 };
 
 export function isOfEvaluations(name: string): boolean {

@@ -232,10 +232,10 @@ def test_a_snapshot_is_evaluated_as_it_was_in_training(
         uninterrupted_training.order, uninterrupted_training.get_snapshot("finish")[0]
     )
     order = make_snapshot_order(uninterrupted_training, Schedule.EVALUATE, evaluation_seed=3)
-    record = native.evaluate(order.definition, order.runs[0], loaded, 0.0, "cpu")
+    (record,) = native.evaluate(order.definition, order.runs[0], loaded, 0.0, "cpu")
     assert record.metrics == list_evaluations(uninterrupted_training)[-1]["metrics"]
     assert (record.update, record.seed, record.snapshot_id) == (200, 3, loaded.manifest.snapshot_id)
-    few = native.evaluate(
+    (few,) = native.evaluate(
         order.definition, order.runs[0].model_copy(update={"episodes": 1}), loaded, 0.0, "cpu"
     )
     assert few.length_mean == 1

@@ -6,7 +6,7 @@ recorder, evaluations, hooks, snapshots and orders work as for other agents.
 """
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from palestra.contract.agents import Sb3Parameters
 from workers.core.errors import DefinitionError, NumericalFailureError
 from workers.core.null_parts import NoMemory
 from workers.core.protocols import Advance, ExperienceMemory
-from workers.core.rng import derive_seed, generator_state, load_generator_state
+from workers.core.rng import derive_seed, generator_state, load_generator_state, seed_global
 from workers.core.types import (
     AgentContext,
     Array,
@@ -72,6 +72,7 @@ class Sb3Agent:
             context.num_envs, self._observations, copy.deepcopy(context.action_space)
         )
         self._model = _make_model(parameters, self._env, context)
+        self._is_sampling = False
         self._reports = Reports(parameters.algorithm, self._model)
         self._action_dtype = action_layout(context.action_space)[1]
         self.report_names = self._reports.names
@@ -114,8 +115,21 @@ class Sb3Agent:
 
     def act(self, observation: Array, *, explore: bool) -> Array:
         """Returns actions [B, ...] of the algorithm's `predict`."""
-        actions, _ = self._model.predict(self._observations(observation), deterministic=not explore)
+        actions, _ = self._model.predict(
+            self._observations(observation), deterministic=not (explore or self._is_sampling)
+        )
         return np.asarray(actions, self._action_dtype)
+
+    @contextmanager
+    def sample_actions(self, seed: int, rows: Sequence[np.random.Generator]) -> Iterator[None]:
+        """Draws the actions of an evaluation from the policy; see `StochasticActor`."""
+        del rows
+        seed_global(seed)
+        self._is_sampling = True
+        try:
+            yield
+        finally:
+            self._is_sampling = False
 
     def observe(self, experience: Experience) -> None:
         """Does nothing: the algorithm stored these steps in its own loop.

@@ -3,13 +3,15 @@
 Counters, the switch between training and evaluation, and the generator of initial parameters.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
+import numpy as np
 import torch
 
 from workers.core.rng import derive_seed
+from workers.core.types import Array
 
 
 class AgentCounters(NamedTuple):
@@ -41,6 +43,36 @@ class TrainingSwitch:
             yield
         finally:
             self.is_on = before
+
+
+class ActionSampler:
+    """Draws the random numbers of a stochastic evaluation, by a generator for each row."""
+
+    def __init__(self) -> None:
+        self._rows: Sequence[np.random.Generator] | None = None
+
+    @contextmanager
+    def use(self, rows: Sequence[np.random.Generator]) -> Iterator[None]:
+        """Draws by these generators in the body; outside of it actions are greedy."""
+        self._rows = rows
+        try:
+            yield
+        finally:
+            self._rows = None
+
+    def draw(
+        self, count: int, draw: Callable[[np.random.Generator], tuple[Array, ...]]
+    ) -> tuple[Array, ...]:
+        """Returns the random numbers of `count` rows; none where actions are greedy.
+
+        Args:
+            count: Number of rows.
+            draw: Returns the random numbers of one row, arrays [1, ...].
+        """
+        if self._rows is None:
+            return ()
+        drawn = [draw(self._rows[row]) for row in range(count)]
+        return tuple(np.concatenate(part) for part in zip(*drawn, strict=True))
 
 
 def torch_generator(seed: int) -> torch.Generator:

@@ -22,7 +22,7 @@ from workers.rl.agents.common.learning_state import (
     replace_learning_rates,
     state_tree,
 )
-from workers.rl.agents.shells.base import TrainingSwitch, torch_generator
+from workers.rl.agents.shells.base import ActionSampler, TrainingSwitch, torch_generator
 from workers.rl.networks.parameter_layout import Layout, Parameters
 
 A = TypeVar("A", bound=PolicyAlgorithm[Any])
@@ -54,6 +54,7 @@ class LearningAgent(Generic[A]):
         self._training = TrainingSwitch()
         self._reports: list[Tensor] = []
         """Reports of the updates since the last call to `take_report`, [R] each."""
+        self._sampler = ActionSampler()
         self._named: Parameters | None = None
         self._arrays: Mapping[str, Array] | None = None
 
@@ -94,6 +95,13 @@ class LearningAgent(Generic[A]):
     def eval_mode(self) -> AbstractContextManager[None]:
         """Returns a context in which the agent neither stores transitions nor learns."""
         return self._training.turn_off()
+
+    def sample_actions(
+        self, seed: int, rows: Sequence[np.random.Generator]
+    ) -> AbstractContextManager[None]:
+        """Returns a context in which evaluations draw their actions; see `StochasticActor`."""
+        del seed
+        return self._sampler.use(rows)
 
     def explore_actions(self, raw: Array) -> Array:
         """Returns the actions of the space for raw exploring actions [B, ...]."""

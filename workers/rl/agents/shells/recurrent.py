@@ -219,9 +219,11 @@ class RecurrentAgent(RecurrentActing, RolloutAgent):
         )
         states = self._model.step(named, self._tensor(read), self._tensor(before))
         outputs = self._model.heads(named, states)[0]
-        noise = self._tensor(self.acting_noise(len(observation))[0]) if explore else None
+        count = len(observation)
+        drawn = self.acting_noise(count) if explore else self.evaluation_noise(count)
         if explore:
             self._before.append(before)
+        noise = self._tensor(drawn[0]) if drawn else None
         return self._model.policy.sample_tensor(named, outputs, noise), states
 
     def observe(self, experience: Experience) -> None:

@@ -113,7 +113,9 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
     def act(self, observation: Array, *, explore: bool) -> Array:
         """Returns exploring or, without drawing random numbers, greedy actions [B, ...]."""
         if not explore:
-            return self.parts.actions.to_space(self._raw(observation, ()))
+            return self.parts.actions.to_space(
+                self._raw(observation, self.evaluation_noise(len(observation)))
+            )
         if self.is_warming_up:
             self._acted += len(observation)
             return self.random_actions(len(observation))
@@ -133,6 +135,10 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
     def acting_noise(self, count: int) -> tuple[Array, ...]:
         """Returns the random numbers of `count` exploring actions."""
         return self.algorithm.acting_noise(self._acting_generator, count)
+
+    def evaluation_noise(self, count: int) -> tuple[Array, ...]:
+        """Returns the random numbers of `count` actions of an evaluation; none for greedy ones."""
+        return self._sampler.draw(count, lambda row: self.algorithm.acting_noise(row, 1))
 
     def explore_actions(self, raw: Array) -> Array:
         """Applies exploration to raw actions [B, ...] and returns actions of the space."""

@@ -103,7 +103,9 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
     def act(self, observation: Array, *, explore: bool) -> Array:
         """Returns sampled or, without drawing random numbers, most probable actions [B, ...]."""
         if not explore:
-            return self.policy.to_space(self._raw(observation, ()))
+            return self.policy.to_space(
+                self._raw(observation, self.evaluation_noise(len(observation)))
+            )
         return self.explore_actions(
             super()._raw(self.normalise_step(observation), self.acting_noise(len(observation)))
         )
@@ -130,6 +132,10 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         draws = self.draws
         draws.advance((count,))
         return tuple(block[draws.step] for block in draws.block)
+
+    def evaluation_noise(self, count: int) -> tuple[Array, ...]:
+        """Returns the random numbers of `count` actions of an evaluation; none for greedy ones."""
+        return self._sampler.draw(count, lambda row: self.algorithm.acting_noise(row, (1,)))
 
     def explore_actions(self, raw: Array) -> Array:
         """Returns the actions of the space for raw ones [B, ...] and keeps these for `observe`."""

@@ -1,7 +1,8 @@
 """The vector evaluator: unbiased episodes, budgets, statistics, and no side effects."""
 
 import random
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -57,6 +58,42 @@ def test_several_environments_give_the_result_of_one(budget: dict[str, int], num
     assert make_evaluator(num_envs, **budget).evaluate(CLOCK) == make_evaluator(
         1, **budget
     ).evaluate(CLOCK)
+
+
+class CoinAgent(DrawingAgent):
+    """An agent that throws a coin of each row where it draws its actions, else chooses 1."""
+
+    rows: Sequence[np.random.Generator] | None = None
+
+    def act(self, observation: Any, *, explore: bool) -> Any:
+        chosen = super().act(observation, explore=explore)
+        if self.rows is None:
+            return chosen
+        return np.array([row.integers(2) for row in self.rows[: len(observation)]])
+
+    @contextmanager
+    def sample_actions(self, seed: int, rows: Sequence[np.random.Generator]) -> Iterator[None]:
+        self.rows = rows
+        yield
+        self.rows = None
+
+
+def evaluate_coins(num_envs: int, seed: int = 5, *, draws_actions: bool = True) -> EvaluationResult:
+    env = make_vector(EnvDefinition(id="CartPole-v1", num_envs=num_envs))
+    agent: Any = CoinAgent()
+    budget = EvaluationBudget(episodes=7)
+    return VectorEvaluator(
+        env, agent, budget, fixed_seed_rule(seed), draws_actions=draws_actions
+    ).evaluate(CLOCK)
+
+
+@pytest.mark.parametrize("num_envs", [2, 3, 8])
+def test_drawn_actions_of_an_episode_are_those_of_its_seed(num_envs: int) -> None:
+    whole = evaluate_coins(1)
+    assert evaluate_coins(num_envs) == whole
+    assert evaluate_coins(num_envs, seed=6).returns != whole.returns
+    greedy = evaluate_coins(num_envs, draws_actions=False)
+    assert max(greedy.returns) < max(whole.returns), "one action throughout fails early"
 
 
 def test_steps_drop_the_unfinished_episode() -> None:

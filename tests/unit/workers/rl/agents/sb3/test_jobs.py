@@ -3,12 +3,14 @@
 import json
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tests.support.misbehaving_envs  # noqa: F401 - registers
 from palestra.contract.states import Cause, Outcome
-from palestra.contract.work_order import AttemptReport
+from palestra.contract.telemetry import Evaluation
+from palestra.contract.work_order import AttemptReport, WorkOrder
 from palestra.telemetry.spool import SpoolReader
 from tests.support.trainings import load_order_snapshot, make_definition, make_work_order
 from tests.unit.workers.rl.agents.sb3.sb3_kit import Sb3TrainingAttempt, make_document
@@ -46,21 +48,33 @@ def test_a_training_evaluates_and_exports(tmp_path: Path) -> None:
     assert exported == {"weights.safetensors", "policy.json", "policy.pt2"}
 
 
-@pytest.mark.parametrize("algorithm", ["PPO", "SAC"])
-def test_a_snapshot_is_evaluated_again_with_the_same_result(algorithm, tmp_path: Path) -> None:
-    order = make_work_order(make_document(algorithm, loop={"env_steps": 60}))
-    run = Sb3TrainingAttempt(order, tmp_path / "snapshots").run()
-    (last,) = [record for record in run.dump_records() if record["type"] == "evaluation"]
-    assert last["final"]
-    again = order.runs[0].model_copy(update={"evaluation_seed": last["seed"]})
-    made = native.evaluate(
+def evaluate_again(order: WorkOrder, run: Any, **changes: Any) -> Evaluation:
+    """Returns the one evaluation of a training's last snapshot."""
+    (made,) = native.evaluate(
         order.definition,
-        again,
+        order.runs[0].model_copy(update=changes),
         load_order_snapshot(order, run.get_snapshot("finish")[0]),
         0.0,
         "cpu",
     )
-    assert list(made.returns) == last["returns"]
+    return made
+
+
+@pytest.mark.parametrize("algorithm", ["PPO", "SAC"])
+def test_a_snapshot_is_evaluated_again_with_the_same_result(algorithm, tmp_path: Path) -> None:
+    document = make_document(algorithm, loop={"env_steps": 60}, evaluation={"episodes": 4})
+    order = make_work_order(document)
+    run = Sb3TrainingAttempt(order, tmp_path / "snapshots").run()
+    (last,) = [record for record in run.dump_records() if record["type"] == "evaluation"]
+    assert last["final"]
+    assert list(evaluate_again(order, run, evaluation_seed=last["seed"]).returns) == last["returns"]
+    # Stable-Baselines3 draws by torch's global generator.
+    drawn = [
+        evaluate_again(order, run, evaluation_seed=seed, policy="stochastic").returns
+        for seed in (last["seed"], last["seed"], 1)
+    ]
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert list(drawn[0]) != last["returns"], "it was greedy"
 
 
 @pytest.mark.parametrize(("algorithm", "at"), [("DQN", 44), ("PPO", 32)])
