@@ -136,7 +136,7 @@ class JobMethods(ClientMethods):
         snapshot: str = "newest",
         episodes: int | None = None,
         seed: int | None = None,
-        policy: EvaluationPolicy = "greedy",
+        policy: EvaluationPolicy | None = None,
         pool: str | None = None,
         after: Sequence[str] = (),
         on: DependencyCondition = "success",
@@ -149,7 +149,8 @@ class JobMethods(ClientMethods):
             episodes: Episodes; `None` takes the definition's.
             seed: Seed of the episodes; `None` takes a new one.
             policy: `greedy` takes the most probable actions, `stochastic` draws them from the
-                policy, `both` evaluates twice; stochastic evaluations have a source of their own.
+                policy, `both` evaluates twice; `None` takes the definition's. Another one than
+                the definition's has a source of its own.
             pool: Pool of workers; `None` takes the one of the run's training.
             after: IDs of jobs of the project that have to end before.
             on: Whether they have to succeed, or to end in `any` way.

@@ -35,6 +35,7 @@ VIRTUAL: Final[Mapping[str, EvaluationSource]] = {
     "evaluation_on_train_data": EvaluationSource.TRAIN_DATA,
     "evaluation_of_test": EvaluationSource.TEST,
     "evaluation_stochastic": EvaluationSource.STOCHASTIC,
+    "evaluation_greedy": EvaluationSource.GREEDY,
 }
 """Prefixes of curves that are computed from the evaluations of a source; no record may use one."""
 STATISTICS: Final = (

@@ -217,17 +217,17 @@ async def check_job(
     return request.model_copy(update={"limits": limits})
 
 
-def _check_policy(definition: Definition, policy: EvaluationPolicy) -> None:
+def _check_policy(definition: Definition, policy: EvaluationPolicy | None) -> None:
     """Refuses to draw actions where the definition has no policy to draw them from.
 
     Whether an agent of a distribution has one is known to the worker alone.
     """
-    if policy == "greedy":
+    if policy in {None, "greedy"}:
         return
     if not isinstance(definition, RlDefinition):
         raise InvalidError(
             "deterministic_policy",
-            "A supervised run has no policy: leave `policy` at greedy.",
+            "A supervised run has no policy: leave `policy` out.",
             pointer="/evaluate/policy",
         )
     if (
@@ -236,7 +236,7 @@ def _check_policy(definition: Definition, policy: EvaluationPolicy) -> None:
     ):
         raise InvalidError(
             "deterministic_policy",
-            f"The policy of {definition.agent.name} is deterministic: leave `policy` at greedy.",
+            f"The policy of {definition.agent.name} is deterministic: leave `policy` out.",
             pointer="/evaluate/policy",
         )
 

@@ -21,7 +21,7 @@ from palestra.cli.output import (
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.client import Client
 from palestra.contract.job_options import DependencyCondition, EvaluateOptions
-from palestra.contract.names import EvaluationPolicy, EvaluationSource, ExportFormat
+from palestra.contract.names import EvaluationPolicy, ExportFormat
 from palestra.contract.problems import suggest_nearest
 from palestra.contract.resources import JobView
 from palestra.contract.states import JobState
@@ -62,12 +62,12 @@ def evaluate(
         typer.Option(min=0, max=2**32 - 1, help="Seed of the episodes; a fresh one by default."),
     ] = None,
     policy: Annotated[
-        EvaluationPolicy,
+        EvaluationPolicy | None,
         typer.Option(
             help="greedy takes the most probable actions, stochastic draws them from the policy, "
-            "both evaluates twice."
+            "both evaluates twice; the definition's by default."
         ),
-    ] = "greedy",
+    ] = None,
     follow: Annotated[
         bool,
         typer.Option(
@@ -110,8 +110,8 @@ def evaluate(
         fail_usage("--again goes on without end: give --throttle of 1 or more")
     if on_train_data and (seed is not None or again):
         fail_usage("--on-train-data has the training's own episodes: leave out --seed and --again")
-    if on_train_data and policy != "greedy":
-        fail_usage("--on-train-data evaluates greedy actions: leave out --policy")
+    if on_train_data and policy is not None:
+        fail_usage("--on-train-data takes the definition's policy: leave out --policy")
     if follow and after:
         fail_usage("--follow waits for its training by itself: leave out --after")
     with connect(server, token_file) as client:
@@ -136,8 +136,7 @@ def evaluate(
                 after=after or (),
                 on=on,
             )
-        many = follow or policy == "both"
-        _print_result(client, run, job, wait=wait, as_json=json, many=many)
+        _print_result(client, run, job, wait=wait, as_json=json, many=follow)
 
 
 def try_out(
@@ -196,7 +195,7 @@ def _print_result(
         key=lambda row: (row.env_step, row.source),
     )
     if as_json:
-        emit_json(made if many else made[0])
+        emit_json(made if many or len(made) > 1 else made[0])
         return
     cells = [
         [
@@ -206,11 +205,11 @@ def _print_result(
             format_spread(row.stdev, row.episodes),
             *(format_number(value) for value in (row.min, row.median, row.max)),
             row.cut_episodes,
-            "stochastic" if row.source is EvaluationSource.STOCHASTIC else "greedy",
+            row.source,
         ]
         for row in made
     ]
-    headings = ("env_step", "episodes", "mean", "stdev", "min", "median", "max", "cut", "policy")
+    headings = ("env_step", "episodes", "mean", "stdev", "min", "median", "max", "cut", "source")
     show(build_table(headings, cells, numbers=headings[:-1]))
 
 

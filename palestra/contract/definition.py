@@ -9,12 +9,20 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import Field, TypeAdapter, model_validator
 
 from palestra.contract.agents import A3cParameters, AgentParameters, PpoParameters, Sb3Parameters
+from palestra.contract.builtin_agents import BuiltinParameters
 from palestra.contract.documents import Document
 from palestra.contract.envs import EnvDefinition
 from palestra.contract.free_parameters import FreeParameters
-from palestra.contract.names import ExportFormat, Name, SeriesName, StoredTitle, Text
+from palestra.contract.names import (
+    EvaluationPolicy,
+    ExportFormat,
+    Name,
+    SeriesName,
+    StoredTitle,
+    Text,
+)
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 """Version of the definition document that this code writes.
 
 Older ones are brought up by `upgrade.py`.
@@ -68,6 +76,15 @@ class EvaluationSpec(Document):
 
     during_episode: bool = True
     """Evaluate at the exact multiple; `false` waits for the end of the training episode."""
+
+    policy: Annotated[EvaluationPolicy, Field(exclude_if=lambda value: value == "greedy")] = (
+        "greedy"
+    )
+    """`greedy` takes the most probable actions, `stochastic` draws them from the policy as the
+    training does, `both` evaluates twice on the same seeds. Scores, the best snapshot and
+    `stop.success_score` follow greedy actions unless it is `stochastic`. Of agents whose policy is
+    a distribution.
+    """
 
     @model_validator(mode="after")
     def _one_budget(self) -> Self:
@@ -181,8 +198,8 @@ class RlDefinition(Document):
     kind: Literal["rl"]
     """Discriminates definitions."""
 
-    schema_version: Literal[2] = SCHEMA_VERSION
-    """Version of this document; where it is left out, the current one."""
+    schema_version: Literal[2, 3] = SCHEMA_VERSION
+    """Version of this document; a document is stored in the oldest one that can express it."""
 
     name: StoredTitle
     """Display name. Not part of the identity."""
@@ -204,6 +221,25 @@ class RlDefinition(Document):
         if isinstance(self.agent, Sb3Parameters) and self.loop.env_steps is None:
             raise ValueError(
                 "an agent of Stable-Baselines3 needs loop.env_steps: its schedules end there"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _has_the_oldest_version(self) -> Self:
+        """Workers of schema version 2 execute what that version can express."""
+        self.__dict__["schema_version"] = 2 if self.evaluation.policy == "greedy" else 3
+        return self
+
+    @model_validator(mode="after")
+    def _policy_can_be_drawn_from(self) -> Self:
+        agent = self.agent
+        if (
+            self.evaluation.policy != "greedy"
+            and isinstance(agent, BuiltinParameters)
+            and not agent.has_stochastic_policy
+        ):
+            raise ValueError(
+                f"the policy of {agent.name} is deterministic: leave evaluation.policy at greedy"
             )
         return self
 
@@ -312,8 +348,8 @@ class SupervisedDefinition(Document):
     kind: Literal["supervised"]
     """Discriminates definitions."""
 
-    schema_version: Literal[2] = SCHEMA_VERSION
-    """Version of this document; where it is left out, the current one."""
+    schema_version: Literal[2, 3] = SCHEMA_VERSION
+    """Version of this document; a document is stored in the oldest one that can express it."""
 
     name: StoredTitle
     """Display name. Not part of the identity."""
@@ -336,6 +372,11 @@ class SupervisedDefinition(Document):
     hooks: Annotated[tuple[NanGuard, ...], Field(max_length=32)] = (NanGuard(),)
     stop: StopSpec = StopSpec()
     export: ExportSpec = ExportSpec()
+
+    @model_validator(mode="after")
+    def _has_the_oldest_version(self) -> Self:
+        self.__dict__["schema_version"] = 2
+        return self
 
 
 Definition = Annotated[RlDefinition | SupervisedDefinition, Field(discriminator="kind")]

@@ -67,7 +67,7 @@ class Resources(Document):
     training does not wait for them.
     """
 
-    # Left out where it is `auto`: earlier workers refuse the key.
+    # Left out where it is `auto`: workers of earlier work orders refuse the key.
     simulator: Annotated[
         Literal["auto", "registered"], Field(exclude_if=lambda value: value == "auto")
     ] = "auto"
@@ -117,13 +117,11 @@ class EvaluateOptions(Document):
     `null` derives a fresh one from the job, other than the run's own evaluations.
     """
 
-    # Left out where it is `greedy`: earlier workers refuse the key.
-    policy: Annotated[EvaluationPolicy, Field(exclude_if=lambda value: value == "greedy")] = (
-        "greedy"
-    )
+    policy: Annotated[EvaluationPolicy | None, Field(exclude_if=lambda value: value is None)] = None
     """For `evaluate` and `continuous_eval`: `greedy` takes the most probable actions, `stochastic`
-    draws them from the policy, `both` evaluates twice. Stochastic evaluations have series of their
-    own, and neither scores nor `stop.success_score` follow them.
+    draws them from the policy, `both` evaluates twice; `null` takes the definition's. Evaluations
+    of another policy than the definition's have series of their own, and neither scores nor
+    `stop.success_score` follow them.
     """
 
     formats: Annotated[tuple[ExportFormat, ...], Field(min_length=1, max_length=3)] | None = None
@@ -246,7 +244,7 @@ class JobRequest(Document):
     @model_validator(mode="after")
     def _options_fit(self) -> Self:
         wanted, schedule = self.evaluate, self.schedule.value
-        if wanted.policy != "greedy" and self.schedule not in _CHOOSES_POLICY:
+        if wanted.policy is not None and self.schedule not in _CHOOSES_POLICY:
             raise ValueError(
                 "evaluate.policy is for the schedules evaluate and continuous_eval, not for "
                 f"{schedule}"

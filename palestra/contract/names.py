@@ -295,7 +295,12 @@ class EvaluationSource(StrEnum):
     TEST = "test"
     """That of a `test`, of an agent with one update: `evaluation_of_test/<statistic>`."""
     STOCHASTIC = "stochastic"
-    """Fresh ones, with actions that are drawn from the policy: `evaluation_stochastic/<statistic>`.
+    """Fresh ones, with actions that are drawn from the policy where the definition scores greedy
+    ones: `evaluation_stochastic/<statistic>`.
+    """
+    GREEDY = "greedy"
+    """Fresh ones, with greedy actions where the definition scores drawn ones:
+    `evaluation_greedy/<statistic>`.
     """
 
 
@@ -303,12 +308,31 @@ EvaluationPolicy = Literal["greedy", "stochastic", "both"]
 """Which actions an evaluation takes: `greedy` the most probable ones, `stochastic` those that are
 drawn from the policy, as a training does; `both` evaluates twice, on the same episodes' seeds.
 """
-POLICY_SOURCES: Final[Mapping[EvaluationPolicy, tuple[EvaluationSource, ...]]] = {
-    "greedy": (EvaluationSource.EVALUATION,),
-    "stochastic": (EvaluationSource.STOCHASTIC,),
-    "both": (EvaluationSource.EVALUATION, EvaluationSource.STOCHASTIC),
+_DRAWS: Final[Mapping[EvaluationPolicy, tuple[bool, ...]]] = {
+    "greedy": (False,),
+    "stochastic": (True,),
+    "both": (False, True),
 }
-"""The evaluations of each policy, in their order."""
+
+
+def list_sources(
+    policy: EvaluationPolicy, scored: EvaluationPolicy
+) -> tuple[EvaluationSource, ...]:
+    """Returns the sources of the results of an evaluation, the greedy one first.
+
+    Args:
+        policy: The actions that are evaluated.
+        scored: Those of the definition, whose scores follow greedy ones unless it is `stochastic`.
+    """
+    scores_drawn = scored == "stochastic"
+    return tuple(
+        EvaluationSource.EVALUATION
+        if is_drawn == scores_drawn
+        else EvaluationSource.STOCHASTIC
+        if is_drawn
+        else EvaluationSource.GREEDY
+        for is_drawn in _DRAWS[policy]
+    )
 
 
 ExportFormat = Literal["weights", "program", "onnx"]

@@ -39,15 +39,24 @@ def _with_half_squares(document: dict[str, Any]) -> dict[str, Any]:
     return {**document, "agent": {**agent, _COEFFICIENT: 2 * agent[_COEFFICIENT]}}
 
 
+def _as_it_is(document: dict[str, Any]) -> dict[str, Any]:
+    """Version 3 adds `evaluation.policy`, which is left out where it is greedy as before.
+
+    A document has that version where the policy is another one. On the way back the policy stays,
+    since version 2 cannot express it: it is part of the identity.
+    """
+    return document
+
+
 def _is_number(value: object) -> bool:
     """Returns whether a value is a number; the model refuses other values later."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 1e300
 
 
-STEPS: Final[Mapping[int, Step]] = {1: _with_whole_squares}
+STEPS: Final[Mapping[int, Step]] = {1: _with_whole_squares, 2: _as_it_is}
 """Step from the version that is the key to the next one. Version 1 is the first."""
 
-STEPS_BACK: Final[Mapping[int, Step]] = {2: _with_half_squares}
+STEPS_BACK: Final[Mapping[int, Step]] = {2: _with_half_squares, 3: _as_it_is}
 """Step from the version that is the key, of a canonical document, to the version before it; the
 training is the same.
 """

@@ -12,19 +12,22 @@ from palestra.contract.answers import EXACT
 from palestra.contract.code import Code
 from palestra.contract.definition import Definition
 from palestra.contract.documents import Document
-from palestra.contract.job_options import Limits, Resources
+from palestra.contract.job_options import EvaluateOptions, Limits, Resources
 from palestra.contract.names import Counter, EvaluationPolicy, ExportFormat, Schedule, Seed
 from palestra.contract.states import Cause, Order, Outcome, ResumeQuality
 from palestra.contract.telemetry import RunId, SnapshotFile, SnapshotId
 
-WORK_ORDER_VERSION: Final = 2
-"""Version of the work order that this code makes.
+WORK_ORDER_VERSION: Final = 3
+"""Newest version of the work order that this code makes.
 
-The dispatcher chooses only workers that speak the job's. Since version 2 the definition in it is of
-schema version 2.
+The dispatcher chooses only workers that speak the job's, which is the oldest that can express it
+(`choose_work_order_version`). Since version 2 the definition in it is of schema version 2; version
+3 adds definitions of schema version 3, `RunOrder.policy` and `Resources.simulator`.
 """
+OLDEST_WORK_ORDER: Final = 2
+"""Oldest version of the work order that this code makes."""
 
-WORK_ORDER_VERSIONS: Final = (1, 2)
+WORK_ORDER_VERSIONS: Final = (1, 2, 3)
 """Versions that this code executes: the orders of jobs that were queued before an upgrade hold the
 definition brought up too.
 """
@@ -93,10 +96,8 @@ class RunOrder(Document):
     """Episodes of an evaluate job; `null` takes the definition's."""
     evaluation_seed: Seed | None = None
     """Seed of an evaluate job's episodes."""
-    policy: Annotated[EvaluationPolicy, Field(exclude_if=lambda value: value == "greedy")] = (
-        "greedy"
-    )
-    """Actions of an evaluate job; left out where they are greedy."""
+    policy: Annotated[EvaluationPolicy | None, Field(exclude_if=lambda value: value is None)] = None
+    """Actions of an evaluate job; `null`, which is left out, takes the definition's."""
     formats: tuple[ExportFormat, ...] = ()
     """Formats of an export job."""
     follow: Follow | None = None
@@ -106,7 +107,7 @@ class RunOrder(Document):
 class WorkOrder(Document):
     """The document from which a trainer executes one attempt. Holds no credential."""
 
-    version: Literal[1, 2] = WORK_ORDER_VERSION
+    version: Literal[1, 2, 3] = WORK_ORDER_VERSION
     attempt_id: AttemptId
     attempt_number: Annotated[int, Field(ge=1)]
     job_id: JobId
@@ -290,3 +291,21 @@ class Release(Document):
         for end in (self.report, *self.report.runs):
             outcomes.check(end.outcome, end.cause)
         return self
+
+
+def choose_work_order_version(
+    schema_version: int, resources: Resources, evaluate: EvaluateOptions | None
+) -> int:
+    """Returns the oldest version of the work order that can express a job.
+
+    Args:
+        schema_version: That of the definition.
+        resources: Resources of the job.
+        evaluate: Options of a job that reads a snapshot.
+    """
+    needs_newest = (
+        schema_version > OLDEST_WORK_ORDER
+        or resources.simulator != "auto"
+        or (evaluate is not None and evaluate.policy is not None)
+    )
+    return WORK_ORDER_VERSION if needs_newest else OLDEST_WORK_ORDER

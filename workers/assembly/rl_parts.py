@@ -11,6 +11,7 @@ from palestra.contract.agents import A3cParameters
 from palestra.contract.builtin_agents import BuiltinParameters
 from palestra.contract.definition import LearningRateSchedule, NanGuard, RlDefinition
 from palestra.contract.job_options import Resources
+from palestra.contract.names import EvaluationPolicy
 from workers.assembly.actor_learners import build_actor_learners
 from workers.assembly.compile_mode import compile_mode, max_updates
 from workers.assembly.part_set import PartSet
@@ -146,7 +147,7 @@ def build_evaluator(
     episodes: int | None = None,
     progress: SharedCount | None = None,
     *,
-    draws_actions: bool = False,
+    policy: EvaluationPolicy | None = None,
 ) -> VectorEvaluator:
     """Returns an evaluator with an environment of its own.
 
@@ -156,21 +157,19 @@ def build_evaluator(
         seeds: Determines the seeds of the episodes.
         episodes: Number of whole episodes; `None` for the definition's budget.
         progress: Counts the vector steps.
-        draws_actions: Whether actions are drawn from the policy.
+        policy: The actions; `None` takes those of the definition.
 
     Raises:
         DefinitionError: If actions are to be drawn from a policy that is deterministic.
     """
-    if draws_actions:
-        _check_draws(definition, agent)
+    policy = policy or definition.evaluation.policy
+    _check_policy(definition, agent, policy)
     limit = definition.evaluation.max_episode_steps
     budget = _evaluation_budget(definition, episodes, limit)
     on_step = getattr(agent, "observe_evaluation", None)
     count = min(budget.episodes or 1, _most_envs(definition, on_step))
     env = make_vector(definition.env, count, limit)
-    return VectorEvaluator(
-        env, agent, budget, seeds, on_step, progress=progress, draws_actions=draws_actions
-    )
+    return VectorEvaluator(env, agent, budget, seeds, on_step, progress=progress, policy=policy)
 
 
 def build_train_data_evaluator(
@@ -182,8 +181,12 @@ def build_train_data_evaluator(
 ) -> TrainDataEvaluator:
     """Returns an evaluator on the first training episodes of the run with this seed.
 
-    It has the training's time limit.
+    It has the training's time limit, and the actions that the definition scores.
     """
+    policy: EvaluationPolicy = (
+        "stochastic" if definition.evaluation.policy == "stochastic" else "greedy"
+    )
+    _check_policy(definition, agent, policy)
     budget = _evaluation_budget(definition, episodes)
     on_step = getattr(agent, "observe_evaluation", None)
     env = make_vector(definition.env, min(budget.episodes or 1, _most_envs(definition, on_step)))
@@ -200,6 +203,7 @@ def build_train_data_evaluator(
         num_envs=training_envs,
         on_step=on_step,
         progress=progress,
+        policy=policy,
     )
 
 
@@ -269,11 +273,13 @@ def _collector(
     return collector, functools.partial(train, collector, definition.loop.env_steps)
 
 
-def _check_draws(definition: RlDefinition, agent: TrainableAgent) -> None:
+def _check_policy(
+    definition: RlDefinition, agent: TrainableAgent, policy: EvaluationPolicy
+) -> None:
     described = definition.agent if isinstance(definition.agent, BuiltinParameters) else agent
-    if not getattr(described, "has_stochastic_policy", False):
+    if policy != "greedy" and not getattr(described, "has_stochastic_policy", False):
         raise DefinitionError(
-            f"evaluate.policy: the policy of {definition.agent.name} is deterministic, or the "
+            f"evaluation.policy: the policy of {definition.agent.name} is deterministic, or the "
             "agent does not say that actions can be drawn from it: take greedy"
         )
 

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 from palestra.contract.definition import Definition, RlDefinition
 from palestra.contract.identity import hash_definition
 from palestra.contract.job_options import VIDEO_NEEDS_INLINE
-from palestra.contract.names import Schedule
+from palestra.contract.names import EvaluationPolicy, Schedule
 from palestra.contract.telemetry import SnapshotWritten
 from palestra.contract.work_order import RunOrder, WorkOrder
 from workers.assembly import rl_parts
@@ -218,7 +218,7 @@ def build_evaluator(
     episodes: int | None = None,
     progress: SharedCount | None = None,
     *,
-    draws_actions: bool = False,
+    policy: EvaluationPolicy | None = None,
 ) -> ClosableEvaluator:
     """Returns an evaluator that owns its environments or inputs.
 
@@ -229,17 +229,15 @@ def build_evaluator(
         episodes: Number of whole episodes, or of batches for a supervised definition; `None` for
             the definition's budget.
         progress: Counts vector steps, or batches.
-        draws_actions: Whether actions are drawn from the policy; of no supervised definition.
+        policy: The actions; `None` takes those of the definition. A supervised one has none.
 
     Raises:
         DefinitionError: If actions are to be drawn and there is no policy, or a deterministic one.
     """
     if isinstance(definition, RlDefinition):
-        return rl_parts.build_evaluator(
-            definition, agent, seeds, episodes, progress, draws_actions=draws_actions
-        )
-    if draws_actions:
-        raise DefinitionError("evaluate.policy: a supervised run has no policy: take greedy")
+        return rl_parts.build_evaluator(definition, agent, seeds, episodes, progress, policy=policy)
+    if policy is not None:
+        raise DefinitionError("evaluate.policy: a supervised run has no policy: leave it out")
     from workers.assembly import supervised_parts
 
     return supervised_parts.build_evaluator(definition, agent, seeds, episodes, progress)

@@ -3,7 +3,10 @@
 from contextlib import ExitStack
 from pathlib import Path
 
+from palestra.contract.agents import Sb3Parameters
+from palestra.contract.builtin_agents import BuiltinParameters
 from palestra.contract.definition import RlDefinition, Video
+from workers.core.errors import DefinitionError
 from workers.core.protocols import Hook, TrainableAgent
 from workers.hooks.video import VideoHook
 from workers.recording.video_file import write_video
@@ -24,7 +27,8 @@ def build_video_hooks(
         stack: Stack that closes the environments.
 
     Raises:
-        DefinitionError: If the environment does not render images.
+        DefinitionError: If the environment does not render images, or the evaluated episodes cannot
+            be repeated.
     """
     return tuple(
         _video_hook(definition, spec, agent, directory, stack)
@@ -33,10 +37,26 @@ def build_video_hooks(
     )
 
 
+def _repeats_drawn_actions(definition: RlDefinition) -> bool:
+    """Whether the agent draws the actions of each episode by a generator of that episode."""
+    agent = definition.agent
+    return isinstance(agent, BuiltinParameters) and not isinstance(agent, Sb3Parameters)
+
+
 def _video_hook(
     definition: RlDefinition, spec: Video, agent: TrainableAgent, directory: Path, stack: ExitStack
 ) -> VideoHook:
-    film = Film(make_rendered(definition.env, definition.evaluation.max_episode_steps), agent)
+    draws_actions = definition.evaluation.policy == "stochastic"
+    if draws_actions and not _repeats_drawn_actions(definition):
+        raise DefinitionError(
+            f"hooks.video: evaluation.policy is stochastic, and {definition.agent.name} draws by "
+            "generators that cannot repeat an episode of the evaluation: leave the hook out"
+        )
+    film = Film(
+        make_rendered(definition.env, definition.evaluation.max_episode_steps),
+        agent,
+        draws_actions=draws_actions,
+    )
     stack.callback(film.close)
 
     def record(evaluation_seed: int, episode: int, path: Path) -> None:

@@ -278,6 +278,8 @@ class EvaluationResult:
     """Whether no episode finished within the steps, so the only return is of a partial episode."""
     metrics: Mapping[str, float] = field(default_factory=dict)
     """Means over examples of a supervised evaluation, whose one return is the score."""
+    drawn: EvaluationResult | None = None
+    """Beside a greedy result: that of actions drawn from the policy, if both were evaluated."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol, SupportsFloat, TypeVar
 
+from palestra.contract.names import EvaluationSource
 from palestra.contract.telemetry import (
     MAX_COLUMN,
     MAX_EVALUATION_RETURNS,
@@ -153,7 +154,11 @@ class SpoolRecorder:
                 f"{clock.env_steps}"
             )
             self.record_note("evaluation_returns_dropped", f"{message} do not fit one record.")
-        self.emit(evaluation_record(self._run.run_id, clock, result, self._wall(), final=is_final))
+        sources = (EvaluationSource.EVALUATION, EvaluationSource.STOCHASTIC)
+        for record in evaluation_records(
+            self._run.run_id, clock, result, self._wall(), sources, final=is_final
+        ):
+            self.emit(record)
 
     def record_epoch(self, clock: ClockView) -> None:
         """Records the statistics of the epoch that ended."""
@@ -305,6 +310,31 @@ def _take(rows: list[_Row]) -> list[_Row]:
     taken = rows[:]
     del rows[: len(taken)]
     return taken
+
+
+def evaluation_records(
+    run_id: str,
+    clock: ClockView,
+    result: EvaluationResult,
+    wall: float,
+    sources: Sequence[EvaluationSource],
+    **marks: Any,
+) -> list[Evaluation]:
+    """Returns the record of an evaluation, and that of drawn actions if both were evaluated.
+
+    Args:
+        run_id: Run.
+        clock: Counters of the evaluated state.
+        result: The result.
+        wall: Seconds since the epoch.
+        sources: Source of the result, then of that of drawn actions.
+        **marks: `final` and `snapshot_id`.
+    """
+    results = [result] if result.drawn is None else [result, result.drawn]
+    return [
+        evaluation_record(run_id, clock, one, wall, source=source, **marks)
+        for one, source in zip(results, sources, strict=False)
+    ]
 
 
 def evaluation_record(

@@ -20,6 +20,8 @@ from palestra.contract.job_options import EvaluateOptions, Limits, Resources
 from palestra.contract.names import Schedule
 from palestra.contract.upgrade import load_definition
 from palestra.contract.work_order import (
+    OLDEST_WORK_ORDER,
+    WORK_ORDER_VERSION,
     Follow,
     RunOrder,
     SnapshotRef,
@@ -137,6 +139,7 @@ def make_work_order(
         encode_canonical_json([experiment.code, job.resources, job.limits]).decode()
     )
     return WorkOrder(
+        version=3 if job.work_order_version == WORK_ORDER_VERSION else OLDEST_WORK_ORDER,
         attempt_id=attempt.id,
         attempt_number=attempt.number,
         job_id=job.id,

@@ -22,7 +22,7 @@ from palestra.contract import advice
 from palestra.contract.identity import compute_experiment_id, hash_identity
 from palestra.contract.job_options import Submission
 from palestra.contract.views import SubmissionWarning
-from palestra.contract.work_order import WORK_ORDER_VERSION
+from palestra.contract.work_order import choose_work_order_version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +151,9 @@ async def _build_jobs(
     earlier: int,
 ) -> tuple[LoadedJob, ...]:
     options, now = submission.options, await clock.now(session)
+    version = choose_work_order_version(
+        submission.definition.schema_version, options.resources, None
+    )
     schedule, limits = options.schedule.value, options.limits
     places = accumulate(map(len, packs), initial=earlier)
     return tuple(
@@ -163,7 +166,7 @@ async def _build_jobs(
                 seed_index=place,
                 queued_at=now,
                 gpus=options.resources.gpus,
-                version=WORK_ORDER_VERSION,
+                version=version,
                 requirements=f"{group.project_id} {experiment_id} {schedule} preview",
                 experiment_id=experiment_id,
                 wall_seconds=limits.wall_seconds,

@@ -32,7 +32,7 @@ from palestra.contract.names import Schedule, new_id
 from palestra.contract.permissions import Permission
 from palestra.contract.resources import JobView
 from palestra.contract.states import JobState
-from palestra.contract.work_order import WORK_ORDER_VERSION
+from palestra.contract.work_order import choose_work_order_version
 
 _Run = TypeVar("_Run")
 
@@ -319,7 +319,11 @@ def _columns(
         "resources": options.resources.model_dump(mode="json"),
         "limits": options.limits.model_dump(mode="json"),
         "evaluate": None if schedule.starts_runs else EvaluateOptions().model_dump(mode="json"),
-        "work_order_version": WORK_ORDER_VERSION,
+        "work_order_version": choose_work_order_version(
+            experiment.schema_version,
+            options.resources,
+            options.evaluate if isinstance(options, JobRequest) else None,
+        ),
         "created_by": principal.user_id,
     }
 

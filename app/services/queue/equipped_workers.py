@@ -18,6 +18,7 @@ from palestra.contract.definition import SCHEMA_VERSION
 from palestra.contract.names import Schedule
 from palestra.contract.upgrade import load_definition
 
+_READABLE: Final = frozenset({2, SCHEMA_VERSION})
 _MOST_NEEDS: Final = 10_000
 """Requirements that are kept; all are read anew once there are more."""
 
@@ -38,11 +39,11 @@ def needs_of(job: JobRow, experiment: ExperimentRow) -> Needs:
 def _list_formats(definition: str) -> Sequence[str]:
     """Returns the export formats of a stored definition.
 
-    Of the current schema version they are read without validating all of it: a decision may reach
-    hundreds of experiments.
+    Of the schema versions that have them as today they are read without validating all of it: a
+    decision may reach hundreds of experiments.
     """
     document = json.loads(definition)
-    if document.get("schema_version") == SCHEMA_VERSION and "formats" in document.get("export", ()):
+    if document.get("schema_version") in _READABLE and "formats" in document.get("export", ()):
         formats: Sequence[str] = document["export"]["formats"]
         return formats
     return load_definition(definition).export.formats

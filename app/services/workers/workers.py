@@ -32,8 +32,13 @@ from palestra.contract.registration import (
 )
 from palestra.contract.states import Cause
 from palestra.contract.views import Page
-from palestra.contract.work_order import WORK_ORDER_VERSION, WORK_ORDER_VERSIONS
+from palestra.contract.work_order import (
+    OLDEST_WORK_ORDER,
+    WORK_ORDER_VERSION,
+    WORK_ORDER_VERSIONS,
+)
 
+_MADE_VERSIONS: Final = frozenset(range(OLDEST_WORK_ORDER, WORK_ORDER_VERSION + 1))
 _NO_ROTATION: Final = {"next_secret_hash": None, "rotation_nonce": None, "secret_since": None}
 
 
@@ -69,10 +74,10 @@ async def register(
             dead for the reclaim time; with `version_mismatch` if server and worker share no version
             of the work order.
     """
-    if WORK_ORDER_VERSION not in body.work_order_versions:
+    if not _MADE_VERSIONS.intersection(body.work_order_versions):
         detail = (
-            f"The server speaks version {WORK_ORDER_VERSION} of the work order, the worker "
-            "does not. Install one version of Palestra."
+            f"The server speaks versions {OLDEST_WORK_ORDER} to {WORK_ORDER_VERSION} of the work "
+            "order, the worker none of them. Install one version of Palestra."
         )
         raise ConflictError("version_mismatch", detail)
     row = _row(body, settings) | {"contract_version": contract_version}

@@ -4601,12 +4601,11 @@ export interface components {
             only_once: boolean;
             /**
              * @description For `evaluate` and `continuous_eval`: `greedy` takes the most probable actions, `stochastic`
-             *     draws them from the policy, `both` evaluates twice. Stochastic evaluations have series of their
-             *     own, and neither scores nor `stop.success_score` follow them.
-             * @default greedy
-             * @enum {string}
+             *     draws them from the policy, `both` evaluates twice; `null` takes the definition's. Evaluations
+             *     of another policy than the definition's have series of their own, and neither scores nor
+             *     `stop.success_score` follow them.
              */
-            policy: "greedy" | "stochastic" | "both";
+            policy?: ("greedy" | "stochastic" | "both") | null;
             /**
              * @description Seed of the evaluation's episodes.
              *
@@ -4700,7 +4699,7 @@ export interface components {
          * @description The seeds and actions of an evaluation's episodes, which determine its series.
          * @enum {string}
          */
-        EvaluationSource: "evaluation" | "train_data" | "test" | "stochastic";
+        EvaluationSource: "evaluation" | "train_data" | "test" | "stochastic" | "greedy";
         /**
          * EvaluationSpec
          * @description Evaluation during training: exploration off, on an environment and seeds of its own.
@@ -4725,6 +4724,15 @@ export interface components {
             every_env_steps: number | null;
             /** @description Time limit of evaluation episodes; `null` takes the one of `env`. */
             max_episode_steps?: number | null;
+            /**
+             * @description `greedy` takes the most probable actions, `stochastic` draws them from the policy as the
+             *     training does, `both` evaluates twice on the same seeds. Scores, the best snapshot and
+             *     `stop.success_score` follow greedy actions unless it is `stochastic`. Of agents whose policy is
+             *     a distribution.
+             * @default greedy
+             * @enum {string}
+             */
+            policy: "greedy" | "stochastic" | "both";
             /** @description env_steps per evaluation, unfinished episodes dropped; exclusive with `episodes`. */
             steps?: number | null;
         };
@@ -7975,11 +7983,11 @@ export interface components {
              */
             notes: string;
             /**
-             * @description Version of this document; where it is left out, the current one.
-             * @default 2
-             * @constant
+             * @description Version of this document; a document is stored in the oldest one that can express it.
+             * @default 3
+             * @enum {integer}
              */
-            schema_version: 2;
+            schema_version: 2 | 3;
             /**
              * @default {
              *       "every_env_steps": 10000,
@@ -8141,12 +8149,8 @@ export interface components {
              * @default []
              */
             formats: ("weights" | "program" | "onnx")[];
-            /**
-             * @description Actions of an evaluate job; left out where they are greedy.
-             * @default greedy
-             * @enum {string}
-             */
-            policy: "greedy" | "stochastic" | "both";
+            /** @description Actions of an evaluate job; `null`, which is left out, takes the definition's. */
+            policy?: ("greedy" | "stochastic" | "both") | null;
             /** @default 0 */
             replicate: number;
             run_id: string;
@@ -9449,11 +9453,11 @@ export interface components {
              */
             notes: string;
             /**
-             * @description Version of this document; where it is left out, the current one.
-             * @default 2
-             * @constant
+             * @description Version of this document; a document is stored in the oldest one that can express it.
+             * @default 3
+             * @enum {integer}
              */
-            schema_version: 2;
+            schema_version: 2 | 3;
             /**
              * @default {
              *       "every_updates": 1000,
@@ -10168,10 +10172,10 @@ export interface components {
             runs: components["schemas"]["RunOrder"][];
             schedule: components["schemas"]["Schedule"];
             /**
-             * @default 2
+             * @default 3
              * @enum {integer}
              */
-            version: 1 | 2;
+            version: 1 | 2 | 3;
         };
         /**
          * WorkerHeartbeat

@@ -37,7 +37,7 @@ export interface EvaluateForm {
   snapshot: string;
   episodes: string;
   seed: string;
-  policy: EvaluationPolicy;
+  policy: EvaluationPolicy | null;
   onTrainData: boolean;
   throttle: string;
   delay: string;
@@ -50,7 +50,7 @@ export const NEW_EVALUATION: EvaluateForm = {
   snapshot: "newest",
   episodes: "",
   seed: "",
-  policy: "greedy",
+  policy: null,
   onTrainData: false,
   throttle: "",
   delay: "",
@@ -80,7 +80,7 @@ const given = <Value extends object>(value: Value): Value =>
 export function buildEvaluation(form: EvaluateForm): JobForm {
   const episodes = readNumber(form.episodes);
   const pool = form.pool === null ? {} : { pool: form.pool };
-  const policy = form.policy === "greedy" ? undefined : form.policy;
+  const policy = form.policy ?? undefined;
   if (!form.follow) {
     const { snapshot } = form;
     const seed = readNumber(form.seed);

@@ -98,12 +98,13 @@ export function EvaluateDialog(props: JobDialogProps) {
       {!(form.follow && form.onTrainData) && (
         <Select
           label="Actions"
-          description="Drawn ones have a curve of their own, and no score follows them"
+          description="Others than the definition's have a curve of their own, and no score"
+          placeholder="As in the definition"
           data={POLICIES}
-          allowDeselect={false}
+          clearable
           value={form.policy}
           error={props.faultAt("/evaluate/policy")}
-          onChange={(policy) => policy && change({ policy: policy as EvaluationPolicy })}
+          onChange={(policy) => change({ policy: policy as EvaluationPolicy | null })}
         />
       )}
       {form.follow && (

@@ -479,8 +479,9 @@ async def test_an_environment_without_a_time_limit_gets_a_warning(world: World) 
     )
     assert limited.warnings == []
     submission = make_submission(make_definition(env={"id": "CliffWalking-v1", "num_envs": 2}))
-    async with world.database.read() as session:
+    async with world.database.trial() as session:
         plan = await submission_plan.plan(session, world.admin, submission)
+    async with world.database.read() as session:
         preview = await submission_preview.preview(session, plan)
     assert [one.code for one in preview.warnings] == ["no_time_limit"]
 

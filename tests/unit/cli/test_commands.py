@@ -120,7 +120,7 @@ def test_an_evaluation_of_one_episode_shows_no_deviation(
     peer.set_answers("GET", f"/jobs/{JOB}", Answer(200, api_samples.make_job(state="succeeded")))
     peer.set_answers("GET", f"/runs/{RUN}/evaluations", Answer(200, api_samples.make_page(only)))
     row = palestra("evaluate", RUN, "--wait", "--episodes", "1")[1].splitlines()[-1].split()
-    assert row == ["500", "1", "481.0", "-", "480.0", "481.0", "482.0"]
+    assert row == ["500", "1", "481.0", "-", "480.0", "481.0", "482.0", "evaluation"]
 
 
 def test_unusual_file_names_are_used_literally(

@@ -40,7 +40,7 @@ def test_evaluate_sends_the_policy_and_prints_both_results(
     assert (code, [row["mean"] for row in json.loads(out)]) == (0, [456.0, 117.0])
     assert peer.asked[0].body["evaluate"]["policy"] == "both"
     lines = palestra("evaluate", RUN, "--policy", "both", "--wait")[1].splitlines()
-    assert [line.split()[-1] for line in lines] == ["policy", "greedy", "stochastic"]
+    assert [line.split()[-1] for line in lines] == ["source", "evaluation", "stochastic"]
 
 
 def test_evaluate_can_follow_a_training(peer: FakeHttpServer, palestra: RunCommand) -> None:

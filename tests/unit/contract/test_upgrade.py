@@ -18,13 +18,15 @@ from palestra.contract.upgrade import (
 from palestra.contract.versions import STEPS
 from tests.support.api_samples import make_definition
 
-SAMPLES = sorted((Path(__file__).parents[2] / "assets" / "definitions").glob("v*.json"))
+ASSETS = Path(__file__).parents[2] / "assets" / "definitions"
+SAMPLES = sorted(ASSETS.glob("v*.json"))
 
 # The identity of a released document must never change: experiment IDs depend on it.
 RELEASED_HASHES = {
     "v1-dqn.json": "62dd969bb2a7c833eb98fe1c9d7e3626c8ec174650822078ba7e5686ed553b2a",
     "v1-ppo.json": "6b7b86d0826f33fb88cdf1db69d2d52f72e4e9add574ab5c391467a7efa38697",
     "v2-ppo.json": "d2c4bc7b3748327de7741f988ab943d663efe851fd252edca2a193ec779d0c3a",
+    "v3-ppo.json": "4e495b271e43338ffe0a881f184691c96121a5f1c13bf553f01ceb1fa6d0ee98",
 }
 RELEASED_IDS = {
     "v1-dqn.json": "cartpole-with-dqn-b189a2ebca0be72d",
@@ -40,6 +42,30 @@ def write_document(version: int, agent: dict[str, Any], **changes: Any) -> str:
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
 def test_samples_of_every_version_are_still_read_as_the_same_definition(sample: Path) -> None:
     assert hash_definition(load_definition(sample.read_bytes())) == RELEASED_HASHES[sample.name]
+
+
+@pytest.mark.parametrize(
+    "known",
+    json.loads((ASSETS / "identities.json").read_text("utf-8")),
+    ids=lambda known: known["id"],
+)
+def test_definitions_keep_the_id_and_the_hash_that_they_had(known: dict[str, Any]) -> None:
+    definition = load_definition(json.dumps(known["definition"]))
+    assert compute_experiment_id(definition, BuiltinCode()) == known["id"]
+    assert hash_definition(definition) == known["hash"]
+    current = json.dumps({**known["definition"], "schema_version": SCHEMA_VERSION})
+    assert hash_definition(load_definition(current)) == known["hash"]
+
+
+def test_a_policy_that_is_not_greedy_is_part_of_the_identity() -> None:
+    def identify(**evaluation: Any) -> str:
+        document = write_document(3, {"name": "ppo"}, evaluation=evaluation)
+        return compute_experiment_id(load_definition(document), BuiltinCode())
+
+    plain = load_definition(write_document(2, {"name": "ppo"}, evaluation={}))
+    assert identify(policy="greedy") == compute_experiment_id(plain, BuiltinCode())
+    ids = {identify(policy=policy) for policy in ("greedy", "stochastic", "both")}
+    assert len(ids) == 3
 
 
 @pytest.mark.parametrize("name", RELEASED_IDS)
@@ -116,7 +142,7 @@ def test_submissions_are_upgraded_and_other_documents_are_not_changed() -> None:
     }
     assert upgrade_submission({"definition": "none"}) == {"definition": "none"}
     assert upgrade_submission({"definition": {"schema_version": 1, "agent": 5}})["definition"] == {
-        "schema_version": 2,
+        "schema_version": SCHEMA_VERSION,
         "agent": 5,
     }
 

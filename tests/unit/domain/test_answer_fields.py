@@ -11,20 +11,23 @@ from pydantic import BaseModel
 from app.domain import answer_fields
 from app.domain.answer_fields import FIELDS, cut
 from palestra.contract.answers import CONTRACT_VERSION
-from palestra.contract.job_options import Resources
+from palestra.contract.job_options import EvaluateOptions, Resources
 from palestra.contract.states import Order
 from palestra.contract.work_order import (
+    OLDEST_WORK_ORDER,
     WORK_ORDER_VERSION,
     DispatchMessage,
     FollowAnswer,
     RenewalAnswer,
-    RunOrder,
     SnapshotFileRef,
     SnapshotRef,
     WorkOrder,
+    choose_work_order_version,
 )
+from tests.support.trainings import make_definition, make_work_order
 
-RECORD = Path(__file__).parents[2] / "assets" / "work_orders" / f"{WORK_ORDER_VERSION}.json"
+RECORDS = Path(__file__).parents[2] / "assets" / "work_orders"
+RECORD = RECORDS / f"{WORK_ORDER_VERSION}.json"
 RULE = (
     "record the field in app/domain/answer_fields.py with the version of the contract that it "
     "comes with, and raise CONTRACT_VERSION if that is released"
@@ -109,8 +112,7 @@ def test_a_renewal_for_an_older_worker_lacks_a_later_field(monkeypatch: pytest.M
 
 def test_the_work_order_has_exactly_the_fields_of_its_version() -> None:
     """A worker refuses a work order with a key that it does not know, so a new key anywhere in it,
-    the definition included, needs a new version of the work order, unless it is left out at its
-    default (below): then earlier workers refuse it only where it was chosen.
+    the definition included, needs a new version of the work order.
 
     `python -m tests.unit.domain.test_answer_fields` writes the record of a new version.
     """
@@ -127,11 +129,39 @@ def test_the_work_order_has_exactly_the_fields_of_its_version() -> None:
     )
 
 
-def test_keys_that_earlier_workers_refuse_are_left_out_at_their_default() -> None:
-    run = RunOrder(run_id="run_" + "0" * 26, seed=0, fence=1)
-    assert "policy" not in run.model_dump(mode="json")
-    assert "simulator" not in Resources().model_dump(mode="json")
-    assert Resources(simulator="registered").model_dump(mode="json")["simulator"] == "registered"
+@pytest.mark.parametrize("policy", ["greedy", "both"])
+def test_an_order_has_the_oldest_version_that_can_express_it(policy: str) -> None:
+    """Workers that speak the version before execute what they can."""
+    definition = make_definition("ppo", evaluation={"policy": policy})
+    order = make_work_order(definition)
+    resources, schema_version = order.resources, order.definition.schema_version
+    assert choose_work_order_version(schema_version, resources, None) == (
+        OLDEST_WORK_ORDER if policy == "greedy" else WORK_ORDER_VERSION
+    )
+    known = json.loads((RECORDS / f"{OLDEST_WORK_ORDER}.json").read_text("utf-8"))
+    document = order.model_dump(mode="json")
+    unknown = {
+        *(set(document["definition"]["evaluation"]) - set(known["EvaluationSpec"])),
+        *(set(document["resources"]) - set(known["Resources"])),
+        *(set(document["runs"][0]) - set(known["RunOrder"])),
+    }
+    assert unknown == (set() if policy == "greedy" else {"policy"})
+    assert document["definition"]["schema_version"] == (2 if policy == "greedy" else 3)
+
+
+@pytest.mark.parametrize(
+    ("resources", "evaluate"),
+    [
+        ({"simulator": "registered"}, {}),
+        ({}, {"policy": "greedy"}),
+        ({}, {"policy": "stochastic"}),
+    ],
+)
+def test_options_that_earlier_workers_refuse_need_the_newest_version(
+    resources: dict[str, Any], evaluate: dict[str, Any]
+) -> None:
+    version = choose_work_order_version(2, Resources(**resources), EvaluateOptions(**evaluate))
+    assert version == WORK_ORDER_VERSION
 
 
 def list_fields_of_work_order() -> dict[str, list[str]]:

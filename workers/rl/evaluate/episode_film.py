@@ -22,6 +22,7 @@ class Film:
     Args:
         env: Environment that was made with `render_mode="rgb_array"`; owned.
         agent: Acts without exploration.
+        draws_actions: Whether actions are drawn from the policy; see `Player`.
 
     Attributes:
         player: Plays the episodes; its `episode_return` is that of the latest episode.
@@ -30,14 +31,14 @@ class Film:
         DefinitionError: If the environment does not render RGB arrays.
     """
 
-    def __init__(self, env: Env, agent: TrainableAgent) -> None:
+    def __init__(self, env: Env, agent: TrainableAgent, *, draws_actions: bool = False) -> None:
         if env.render_mode != "rgb_array":
             env.close()
             raise DefinitionError(
                 "the environment cannot be filmed: it has no render mode rgb_array; leave the hook "
                 "video out"
             )
-        self.player = Player(env, agent)
+        self.player = Player(env, agent, draws_actions=draws_actions)
 
     @property
     def fps(self) -> float:

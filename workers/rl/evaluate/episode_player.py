@@ -1,14 +1,16 @@
 """Plays whole episodes in one environment, step by step and without exploration."""
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import cast
 
 import gymnasium as gym
 import numpy as np
 
-from workers.core.protocols import TrainableAgent
+from workers.core.protocols import StochasticActor, TrainableAgent
 from workers.core.rng import preserve_global_state
 from workers.rl.envs.env_types import Env
-from workers.rl.evaluate.vector_evaluator import EvaluationObserver
+from workers.rl.evaluate.vector_evaluator import EvaluationObserver, derive_action_generator
 
 
 class Player:
@@ -17,9 +19,12 @@ class Player:
     Args:
         env: One environment; owned.
         agent: Acts without exploration.
+        draws_actions: Whether actions are drawn from the policy, as in an evaluation of the
+            episode, instead of greedy ones.
     """
 
-    def __init__(self, env: Env, agent: TrainableAgent) -> None:
+    def __init__(self, env: Env, agent: TrainableAgent, *, draws_actions: bool = False) -> None:
+        self._draws_actions = draws_actions
         self.env = env
         self._agent = agent
         self._on_step: EvaluationObserver | None = getattr(agent, "observe_evaluation", None)
@@ -35,7 +40,7 @@ class Player:
         Stops at the end of the episode, or after yielding `max_observations` times.
         """
         self.episode_return, self.episode_length, is_over = 0.0, 0, False
-        with preserve_global_state(), self._agent.eval_mode():
+        with preserve_global_state(), self._agent.eval_mode(), self._choose_actions(seed):
             observation, _ = self.env.reset(seed=seed)
             yield
             while not is_over and (
@@ -59,6 +64,12 @@ class Player:
     def close(self) -> None:
         """Closes the environment."""
         self.env.close()
+
+    def _choose_actions(self, seed: int) -> AbstractContextManager[None]:
+        if not self._draws_actions:
+            return nullcontext()
+        actor = cast("StochasticActor", self._agent)
+        return actor.sample_actions(seed, [derive_action_generator(seed)])
 
     def _notify(
         self, observation: object, reward: float, terminated: bool, *, is_reset: bool

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from palestra.contract.names import EvaluationPolicy
 from workers.core.protocols import ClockView, TrainableAgent
 from workers.core.rng import ENV_SEED_BITS, derive_seed
 from workers.core.shared_counter import SharedCount
@@ -37,6 +38,7 @@ class TrainDataEvaluator(VectorEvaluator):
         num_envs: Number of environments of the training, B.
         on_step: See `VectorEvaluator`.
         progress: See `VectorEvaluator`.
+        policy: `greedy` or `stochastic`; see `VectorEvaluator`.
     """
 
     def __init__(  # noqa: PLR0913 - keyword only
@@ -49,10 +51,13 @@ class TrainDataEvaluator(VectorEvaluator):
         num_envs: int,
         on_step: EvaluationObserver | None = None,
         progress: SharedCount | None = None,
+        policy: EvaluationPolicy = "greedy",
     ) -> None:
         self._episodes = _TrainingEpisodes(env, seed, num_envs)
         seeds = fixed_seed_rule(seed)
-        super().__init__(self._episodes, agent, budget, seeds, on_step, progress=progress)
+        super().__init__(
+            self._episodes, agent, budget, seeds, on_step, progress=progress, policy=policy
+        )
 
     def evaluate(self, clock: ClockView) -> EvaluationResult:
         """Runs one evaluation.

@@ -14,6 +14,7 @@ from typing import NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
+from palestra.contract.names import EvaluationPolicy
 from workers.core.protocols import ClockView, StochasticActor, TrainableAgent
 from workers.core.rng import (
     ENV_SEED_BITS,
@@ -78,6 +79,11 @@ def episode_seed(evaluation_seed: int, episode: int) -> int:
     return derive_seed(evaluation_seed, "episode", episode, bits=ENV_SEED_BITS)
 
 
+def derive_action_generator(seed: int) -> np.random.Generator:
+    """Returns the generator of the drawn actions of the episode with this seed."""
+    return derive_generator(seed, "actions")
+
+
 class VectorEvaluator:
     """Evaluates an agent on a vector environment.
 
@@ -89,8 +95,8 @@ class VectorEvaluator:
         on_step: Called after each vector step, for agents that observe the results of their actions
             in evaluations too.
         progress: Counts the vector steps.
-        draws_actions: Whether actions are drawn from the policy, which the agent must be able to
-            (`StochasticActor`), instead of greedy ones.
+        policy: Whether actions are greedy, drawn from the policy, which the agent must be able to
+            (`StochasticActor`), or both in turn on the same seeds.
     """
 
     def __init__(  # noqa: PLR0913 - keyword only
@@ -102,7 +108,7 @@ class VectorEvaluator:
         on_step: EvaluationObserver | None = None,
         *,
         progress: SharedCount | None = None,
-        draws_actions: bool = False,
+        policy: EvaluationPolicy = "greedy",
     ) -> None:
         self._env = env
         self._agent = agent
@@ -110,13 +116,25 @@ class VectorEvaluator:
         self._seeds = seeds
         self._on_step = on_step
         self._progress = progress
-        self._draws_actions = draws_actions
+        self._policy = policy
+        self._draws_actions = False
         self._rows = [np.random.default_rng(slot) for slot in range(env.num_envs)]
         """Generators of drawn actions; each episode begins with one of its own."""
 
     def evaluate(self, clock: ClockView) -> EvaluationResult:
         """Runs one evaluation."""
         seed = self._seeds(clock)
+        if self._policy != "both":
+            return self._evaluate(seed, draws_actions=self._policy == "stochastic")
+        greedy = self._evaluate(seed, draws_actions=False)
+        return replace(greedy, drawn=self._evaluate(seed, draws_actions=True))
+
+    def close(self) -> None:
+        """Closes the environment."""
+        self._env.close()
+
+    def _evaluate(self, seed: int, *, draws_actions: bool) -> EvaluationResult:
+        self._draws_actions = draws_actions
         with preserve_global_state(), self._agent.eval_mode(), self._choose_actions(seed):
             counted = self._run(seed).counted_episodes()
         return replace(
@@ -124,10 +142,6 @@ class VectorEvaluator:
             success_rate=success_rate(counted.successes),
             cut_episodes=None if self._budget.cut_at is None else sum(counted.cut),
         )
-
-    def close(self) -> None:
-        """Closes the environment."""
-        self._env.close()
 
     def _choose_actions(self, seed: int) -> AbstractContextManager[None]:
         if not self._draws_actions:
@@ -169,7 +183,7 @@ class VectorEvaluator:
                 mask[slot] = True
                 seeds[slot] = episode_seed(seed, begun)
                 if self._draws_actions:
-                    self._rows[slot] = derive_generator(seeds[slot], "actions")
+                    self._rows[slot] = derive_action_generator(seeds[slot])
         return self._env.begin(mask, seeds)
 
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from palestra.contract.definition import Definition
 from palestra.contract.identity import hash_definition
-from palestra.contract.names import POLICY_SOURCES, EvaluationSource, Schedule
+from palestra.contract.names import EvaluationSource, Schedule
 from palestra.contract.telemetry import Evaluation
 from palestra.contract.work_order import Follow, RunOrder
 from workers.assembly.part_set import ClosableEvaluator
@@ -28,12 +28,14 @@ from workers.ipc import snapshot_requests
 from workers.ipc.attempt_directory import AttemptDirectory
 from workers.ipc.snapshot_requests import NoSnapshotReason, SnapshotAnswer, SnapshotRequest
 from workers.recording.progress_file import ProgressFile
-from workers.recording.recorder import Sink, evaluation_record
+from workers.recording.recorder import Sink, evaluation_records
 from workers.rl.evaluate.vector_evaluator import SeedRule, fixed_seed_rule
 from workers.snapshot.attempt_store import load_snapshot
 from workers.snapshot.snapshot_directory import LoadedSnapshot
+from workers.trainer_process.schedules.native import list_job_sources
 
 _LOOK_SECONDS: Final = 0.1
+_SCORES: Final = frozenset({EvaluationSource.EVALUATION, EvaluationSource.TRAIN_DATA})
 _REMEMBERED: Final = 200
 """Number of evaluated snapshots in a request; the server has records of the older ones."""
 
@@ -96,7 +98,7 @@ class Follower:
             self._made += len(records)
             self._evaluated.append(answer.snapshot_id)
             is_success = any(
-                record.source is not EvaluationSource.STOCHASTIC
+                record.source in _SCORES
                 and is_reached(stop.success_score, record.mean)
                 and not record.cut_episodes
                 for record in records
@@ -152,13 +154,16 @@ class Follower:
             definition_hash=hash_definition(self.definition),
         )
         clock = self.clock = StillClock.from_state(snapshot.state)
-        agent, records = self._agent(snapshot), []
-        for source in self._sources:
-            with closing(self._evaluator(agent, stored, source)) as evaluator:
-                result = evaluator.evaluate(clock)
-            marks = {"snapshot_id": snapshot_id, "source": source}
-            records.append(evaluation_record(self.run.run_id, clock, result, self.wall(), **marks))
-        return records
+        with closing(self._evaluator(self._agent(snapshot), stored)) as evaluator:
+            result = evaluator.evaluate(clock)
+        return evaluation_records(
+            self.run.run_id,
+            clock,
+            result,
+            self.wall(),
+            self._sources,
+            snapshot_id=snapshot_id,
+        )
 
     def _agent(self, snapshot: LoadedSnapshot) -> TrainableAgent:
         return load_agent(self.definition, self.run.seed, snapshot, self.device)
@@ -167,12 +172,10 @@ class Follower:
     def _sources(self) -> tuple[EvaluationSource, ...]:
         if self.schedule is Schedule.CONTINUOUS_EVAL_ON_TRAIN_DATA:
             return (EvaluationSource.TRAIN_DATA,)
-        return POLICY_SOURCES[self.run.policy]
+        return list_job_sources(self.definition, self.run.policy)
 
-    def _evaluator(
-        self, agent: TrainableAgent, stored: int, source: EvaluationSource
-    ) -> ClosableEvaluator:
-        if source is EvaluationSource.TRAIN_DATA:
+    def _evaluator(self, agent: TrainableAgent, stored: int) -> ClosableEvaluator:
+        if self.schedule is Schedule.CONTINUOUS_EVAL_ON_TRAIN_DATA:
             return build_train_data_evaluator(
                 self.definition, agent, self.run.seed, self.run.episodes, self._progress
             )
@@ -185,7 +188,7 @@ class Follower:
             seeds,
             self.run.episodes,
             self._progress,
-            draws_actions=source is EvaluationSource.STOCHASTIC,
+            policy=self.run.policy,
         )
 
 

@@ -7,9 +7,14 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from palestra.contract.definition import Definition
+from palestra.contract.definition import Definition, RlDefinition
 from palestra.contract.identity import hash_definition
-from palestra.contract.names import POLICY_SOURCES, EvaluationSource, ExportFormat
+from palestra.contract.names import (
+    EvaluationPolicy,
+    EvaluationSource,
+    ExportFormat,
+    list_sources,
+)
 from palestra.contract.telemetry import Evaluation
 from palestra.contract.work_order import RunOrder
 from workers.assembly.training import (
@@ -25,7 +30,7 @@ from workers.engine.clock import StillClock
 from workers.engine.lockstep import run_in_lockstep
 from workers.engine.parts import RunResult
 from workers.export.module_files import write_module
-from workers.recording.recorder import evaluation_record
+from workers.recording.recorder import evaluation_records
 from workers.rl.evaluate.vector_evaluator import fixed_seed_rule
 from workers.snapshot.snapshot_directory import LoadedSnapshot
 from workers.trainer_process.schedules import agent_driven
@@ -73,20 +78,29 @@ def evaluate(
     seed = run.evaluation_seed
     if seed is None:
         seed = derive_seed(run.seed, "evaluate job", clock.env_steps, clock.updates, bits=53)
-    records = []
-    for source in POLICY_SOURCES[run.policy]:
-        evaluator = build_evaluator(
-            definition,
-            agent,
-            fixed_seed_rule(seed),
-            run.episodes,
-            draws_actions=source is EvaluationSource.STOCHASTIC,
-        )
-        with closing(evaluator):
-            result = evaluator.evaluate(clock)
-        marks = {"snapshot_id": snapshot.manifest.snapshot_id, "source": source}
-        records.append(evaluation_record(run.run_id, clock, result, wall, **marks))
-    return records
+    evaluator = build_evaluator(
+        definition, agent, fixed_seed_rule(seed), run.episodes, policy=run.policy
+    )
+    with closing(evaluator):
+        result = evaluator.evaluate(clock)
+    return evaluation_records(
+        run.run_id,
+        clock,
+        result,
+        wall,
+        list_job_sources(definition, run.policy),
+        snapshot_id=snapshot.manifest.snapshot_id,
+    )
+
+
+def list_job_sources(
+    definition: Definition, policy: EvaluationPolicy | None
+) -> tuple[EvaluationSource, ...]:
+    """Returns the sources of the results of a job that evaluates a policy, by `list_sources`."""
+    if not isinstance(definition, RlDefinition):
+        return (EvaluationSource.EVALUATION,)
+    scored = definition.evaluation.policy
+    return list_sources(policy or scored, scored)
 
 
 def export(

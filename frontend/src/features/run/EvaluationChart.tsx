@@ -30,6 +30,7 @@ const TITLES: Record<EvaluationSource, string> = {
   train_data: "return on the training's own episodes",
   test: "return of tests",
   stochastic: "return of drawn actions",
+  greedy: "return of greedy actions",
 };
 
 /** Mean return of each evaluation of one source with the range of its episodes, or a metric. */

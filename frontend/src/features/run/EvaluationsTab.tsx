@@ -4,7 +4,7 @@ import { useMemo } from "react";
 import type { ApiError } from "@/api/client";
 import { listMeasures } from "@/api/definition";
 import { evaluationsQuery } from "@/api/queries";
-import type { Evaluation, RunDetail } from "@/api/types";
+import type { Evaluation, EvaluationSource, RunDetail } from "@/api/types";
 import { saveText } from "@/lib/csv";
 import {
   formatAge,
@@ -217,12 +217,19 @@ const ORIGIN: Column<Evaluation>[] = [
   },
 ];
 
+const MARKS: Partial<Record<EvaluationSource, { text: string; hint: string }>> = {
+  stochastic: { text: "drawn actions", hint: "With actions that were drawn from the policy" },
+  greedy: { text: "greedy actions", hint: "With the most probable actions" },
+  train_data: { text: "training episodes", hint: "On the first episodes of the training" },
+};
+
 /**
- * The evaluated state (that of the training, or a snapshot), and whether the episodes are those of
- * the training.
+ * The evaluated state (that of the training, or a snapshot), and what else distinguishes the
+ * evaluation.
  */
 function EvaluationOrigin({ row }: { row: Evaluation }) {
   if (row.source === "test") return "test";
+  const mark = MARKS[row.source];
   return (
     <>
       {row.snapshot_id ? (
@@ -232,16 +239,10 @@ function EvaluationOrigin({ row }: { row: Evaluation }) {
       ) : (
         "training"
       )}
-      {row.source === "stochastic" && (
-        <span className="faint" title="With actions that were drawn from the policy">
+      {mark && (
+        <span className="faint" title={mark.hint}>
           {" "}
-          drawn actions
-        </span>
-      )}
-      {row.source === "train_data" && (
-        <span className="faint" title="On the first episodes of the training">
-          {" "}
-          training episodes
+          {mark.text}
         </span>
       )}
     </>

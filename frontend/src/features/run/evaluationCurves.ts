@@ -17,7 +17,7 @@ export function listChartedSources(
   query: string | undefined,
 ): Charted[] {
   const matches = matcher(query);
-  const all = (["evaluation", "stochastic", "train_data"] as const).map((of) => ({
+  const all = (["evaluation", "stochastic", "greedy", "train_data"] as const).map((of) => ({
     of,
     curves: buildCurves(evaluations.filter((one) => one.source === of)).filter((curve) =>
       matches(`${EVALUATION_SERIES[of]}/${curve}`),

@@ -8,6 +8,7 @@ export const EVALUATION_SERIES: Record<EvaluationSource, string> = {
   train_data: "evaluation_on_train_data",
   test: "evaluation_of_test",
   stochastic: "evaluation_stochastic",
+  greedy: "evaluation_greedy",
 };
 
 export function isOfEvaluations(name: string): boolean {

@@ -33,7 +33,7 @@ const MOST_CELLS = 1_500_000;
 const BUCKETS_WITH_INTERVALS = 200;
 /** Evaluations of seeds share a bucket of a time axis only if it is wide. */
 const BUCKETS_OF_TIMED_EVALUATIONS = 60;
-const EVALUATIONS = /^evaluation(_on_train_data|_of_test|_stochastic)?\//;
+const EVALUATIONS = /^evaluation(_on_train_data|_of_test|_stochastic|_greedy)?\//;
 
 export function isEvaluation(name: string): boolean {
   return EVALUATIONS.test(name);

@@ -1,10 +1,14 @@
 """Jobs that evaluate greedy actions, actions drawn from the policy, or both."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from palestra.contract.definition import RlDefinition
+from palestra.contract.identity import hash_definition
+from palestra.contract.job_options import Resources
 from palestra.contract.states import Cause, Outcome
 from tests.support.trainings import make_definition, make_work_order
 from tests.unit.workers.trainer_process.test_attempt import (
@@ -20,8 +24,13 @@ from tests.unit.workers.trainer_process.test_schedules import (
     make_order_of_same_definition,
 )
 from tests.unit.workers.trainer_process.test_schedules import execute as execute_attempt
+from workers.assembly.training import load_agent
 from workers.ipc.attempt_directory import AttemptDirectory
 from workers.ipc.snapshot_requests import NoSnapshotReason
+from workers.rl.envs.factory import make_rendered
+from workers.rl.evaluate.episode_film import Film
+from workers.rl.evaluate.vector_evaluator import episode_seed
+from workers.snapshot.attempt_store import load_snapshot
 
 SMALL: dict[str, Any] = {
     "loop": {"env_steps": 128},
@@ -86,6 +95,82 @@ def test_a_drawn_evaluation_is_no_success(tmp_path: Path, policy: str, cause: Ca
     newest = list_snapshot_ids(directory)[-1]
     with answer_requests(following, directory, [newest, NoSnapshotReason.OVER]):
         assert execute_attempt(following).cause is cause
+
+
+def read_sources(directory: AttemptDirectory) -> list[tuple[int, str, bool]]:
+    made = read_records(directory, "evaluation")
+    return [(one["env_step"], one["source"], one["final"]) for one in made]
+
+
+def test_a_training_evaluates_both_policies_and_scores_follow_greedy_ones(tmp_path: Path) -> None:
+    evaluation = {"every_env_steps": 64, "episodes": 4, "policy": "both"}
+    definition = make_definition("ppo", **{**SMALL, "evaluation": evaluation})
+    directory, report = execute(tmp_path / "both", make_work_order(definition))
+    assert report.outcome is Outcome.SUCCEEDED
+    assert read_sources(directory) == [
+        (64, "evaluation", False),
+        (64, "stochastic", False),
+        (128, "evaluation", True),
+        (128, "stochastic", True),
+    ]
+    made = read_records(directory, "evaluation")
+    alone = make_definition("ppo", **{**SMALL, "evaluation": {**evaluation, "policy": "greedy"}})
+    greedy = read_records(execute(tmp_path / "greedy", make_work_order(alone))[0], "evaluation")
+    assert [one["returns"] for one in greedy] == [one["returns"] for one in made[::2]], (
+        "the training is the same"
+    )
+    best = [one for one in read_records(directory, "snapshot") if one["score"] is not None]
+    assert {one["score"] for one in best} <= {one["mean"] for one in made[::2]}
+
+
+def test_scores_of_a_stochastic_definition_follow_drawn_actions(tmp_path: Path) -> None:
+    evaluation = {"every_env_steps": None, "episodes": 6, "policy": "stochastic"}
+    definition = make_definition("ppo", **{**SMALL, "evaluation": evaluation})
+    directory, _ = execute(tmp_path / "trained", make_work_order(definition))
+    (drawn,) = read_records(directory, "evaluation")
+    assert (drawn["source"], drawn["final"]) == ("evaluation", True)
+    (again,) = evaluate(tmp_path / "again", directory, definition)[0]
+    (greedy,) = evaluate(tmp_path / "greedy", directory, definition, policy="greedy")[0]
+    assert (again["source"], greedy["source"]) == ("evaluation", "greedy")
+    assert greedy["returns"] != again["returns"]
+    both, _ = evaluate(tmp_path / "both", directory, definition, policy="both")
+    assert [(one["source"], one["returns"]) for one in both] == [
+        ("greedy", greedy["returns"]),
+        ("evaluation", again["returns"]),
+    ]
+
+
+def test_a_process_of_its_own_draws_the_same_actions(tmp_path: Path) -> None:
+    evaluation = {"every_env_steps": 64, "episodes": 3, "policy": "both"}
+    order = make_work_order(make_definition("ppo", **{**SMALL, "evaluation": evaluation}))
+    made = {}
+    for where in ("inline", "process"):
+        resources = Resources(evaluation=where)
+        directory, _ = execute(tmp_path / where, order.model_copy(update={"resources": resources}))
+        records = read_records(directory, "evaluation")
+        made[where] = [(one["env_step"], one["source"], one["returns"]) for one in records]
+    assert made["process"] == made["inline"]
+    assert [source for _, source, _ in made["inline"]] == ["evaluation", "stochastic"] * 2
+
+
+def test_the_video_shows_the_drawn_episode(tmp_path: Path) -> None:
+    """A film plays the episode again, with the same actions."""
+    evaluation = {"every_env_steps": None, "episodes": 3, "policy": "stochastic"}
+    definition = make_definition("ppo", **{**SMALL, "evaluation": evaluation})
+    directory, _ = execute(tmp_path, make_work_order(definition))
+    (drawn,) = read_records(directory, "evaluation")
+    parsed = RlDefinition.model_validate_json(json.dumps(definition))
+    snapshot = load_snapshot(
+        directory.snapshots / list_snapshot_ids(directory)[-1],
+        run_id=None,
+        definition_hash=hash_definition(parsed),
+    )
+    agent = load_agent(parsed, snapshot.manifest.seed, snapshot, "cpu")
+    film = Film(make_rendered(parsed.env), agent, draws_actions=True)
+    for episode, expected in enumerate(drawn["returns"]):
+        assert sum(1 for _ in film.frames(episode_seed(drawn["seed"], episode), None)) > 1
+        assert film.player.episode_return == expected
+    film.close()
 
 
 def test_a_deterministic_policy_is_refused_by_name(tmp_path: Path) -> None:

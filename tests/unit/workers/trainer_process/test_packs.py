@@ -46,7 +46,10 @@ def read_records_of_run(
 
 @pytest.mark.parametrize("agent", ["ppo", pytest.param("dqn", marks=pytest.mark.slow)])
 def test_each_run_of_a_pack_records_the_same_as_a_single_run(tmp_path: Path, agent: str) -> None:
-    document = make_definition(agent, num_envs=2, loop={"env_steps": 300, "epoch_env_steps": 100})
+    loop = {"env_steps": 300, "epoch_env_steps": 100}
+    document = make_definition(agent, num_envs=2, loop=loop)
+    if agent == "ppo":
+        document["evaluation"]["policy"] = "both"
     order = make_pack_order(document)
     directory, report = execute(tmp_path, order)
     assert (report.outcome, report.cause) == (Outcome.SUCCEEDED, Cause.BUDGET)
@@ -57,6 +60,8 @@ def test_each_run_of_a_pack_records_the_same_as_a_single_run(tmp_path: Path, age
     for run in order.runs:
         alone, _ = execute(tmp_path, make_work_order(document, seed=run.seed, run_id=new_id("run")))
         own = read_records(alone, "evaluation")[0]["run"]
+        sources = {one["source"] for one in read_records(alone, "evaluation")}
+        assert sources == {"evaluation", *(["stochastic"] if agent == "ppo" else [])}
         assert read_records_of_run(directory, "evaluation", run.run_id) == read_records_of_run(
             alone, "evaluation", own
         )

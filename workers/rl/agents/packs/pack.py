@@ -316,6 +316,12 @@ class PackMember:
         """Returns a context in which the agent does not learn."""
         return self._pack.agent_with_counters(self._index).eval_mode()
 
+    def sample_actions(
+        self, seed: int, rows: Sequence[np.random.Generator]
+    ) -> AbstractContextManager[None]:
+        """Returns a context in which evaluations draw their actions; see `StochasticActor`."""
+        return self._pack.agent(self._index).sample_actions(seed, rows)
+
     def acting_module(self) -> ActingModule:
         """Returns the greedy policy as an exportable module with a copy of its parameters."""
         return self._pack.agent(self._index).acting_module()

@@ -72,6 +72,8 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         context: Seed, device and number of environments.
     """
 
+    has_stochastic_policy = True
+
     def __init__(self, parts: RolloutParts, context: AgentContext) -> None:
         algorithm = parts.algorithm
         super().__init__(algorithm, algorithm.model.policy, parts.learning_rate, context)

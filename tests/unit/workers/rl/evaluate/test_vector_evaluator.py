@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -78,13 +79,11 @@ class CoinAgent(DrawingAgent):
         self.rows = None
 
 
-def evaluate_coins(num_envs: int, seed: int = 5, *, draws_actions: bool = True) -> EvaluationResult:
+def evaluate_coins(num_envs: int, seed: int = 5, policy: Any = "stochastic") -> EvaluationResult:
     env = make_vector(EnvDefinition(id="CartPole-v1", num_envs=num_envs))
     agent: Any = CoinAgent()
     budget = EvaluationBudget(episodes=7)
-    return VectorEvaluator(
-        env, agent, budget, fixed_seed_rule(seed), draws_actions=draws_actions
-    ).evaluate(CLOCK)
+    return VectorEvaluator(env, agent, budget, fixed_seed_rule(seed), policy=policy).evaluate(CLOCK)
 
 
 @pytest.mark.parametrize("num_envs", [2, 3, 8])
@@ -92,8 +91,9 @@ def test_drawn_actions_of_an_episode_are_those_of_its_seed(num_envs: int) -> Non
     whole = evaluate_coins(1)
     assert evaluate_coins(num_envs) == whole
     assert evaluate_coins(num_envs, seed=6).returns != whole.returns
-    greedy = evaluate_coins(num_envs, draws_actions=False)
+    greedy = evaluate_coins(num_envs, policy="greedy")
     assert max(greedy.returns) < max(whole.returns), "one action throughout fails early"
+    assert evaluate_coins(num_envs, policy="both") == replace(greedy, drawn=whole)
 
 
 def test_steps_drop_the_unfinished_episode() -> None:
