@@ -7,7 +7,7 @@ import { buildMatrixColumns, listMatrixStates } from "@/features/experiment/seed
 import { findSnapshot, listEpisodes, listSiblings } from "@/features/run/evaluationDetail";
 import type { Video } from "@/features/run/videos";
 import { parseCsv } from "@/lib/csv";
-import { nameExperiments, nameIds } from "@/lib/experimentNames";
+import { nameExperiments, shortenExperimentIds } from "@/lib/experimentNames";
 import { addPoints, createEmptyCurve } from "@/live/curve";
 import { SeriesRing } from "@/live/seriesRing";
 
@@ -157,7 +157,7 @@ describe("final scores", () => {
 
   it("name experiments without their hashes, and with them where names are the same", () => {
     const ids = ["dqn-a-1f", "ppo-2e", "ppo-3d"];
-    const names = nameIds(ids);
+    const names = shortenExperimentIds(ids);
     expect([...names.values()]).toEqual(["dqn-a", "ppo-2e", "ppo-3d"]);
     const sentence = "experiment=dqn-a-1f: the difference to experiment=ppo-2e is 3.";
     expect(nameExperiments(sentence, names)).toBe("dqn-a: the difference to ppo-2e is 3.");

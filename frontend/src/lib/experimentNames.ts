@@ -2,7 +2,7 @@
 import { splitExperimentId } from "./format";
 
 /** IDs without their hashes; with it where two experiments would have the same name. */
-export function nameIds(ids: readonly string[]): Map<string, string> {
+export function shortenExperimentIds(ids: readonly string[]): Map<string, string> {
   const slugs = ids.map((id) => splitExperimentId(id).slug);
   const counts = new Map<string, number>();
   for (const slug of slugs) counts.set(slug, (counts.get(slug) ?? 0) + 1);

@@ -98,7 +98,7 @@ export function EvaluateDialog(props: JobDialogProps) {
       {!(form.follow && form.onTrainData) && (
         <Select
           label="Actions"
-          description="Others than the definition's have a curve of their own, and no score"
+          description="Another policy than the definition's has a curve of its own, and no score"
           placeholder="As in the definition"
           data={POLICIES}
           clearable

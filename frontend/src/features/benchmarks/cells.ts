@@ -1,6 +1,6 @@
 /** The table of groups and environments: which seeds have a score, and which are missing. */
 import type { GroupStatistics, Run, StatisticsResult } from "@/api/types";
-import { nameExperiments, nameIds } from "@/lib/experimentNames";
+import { nameExperiments, shortenExperimentIds } from "@/lib/experimentNames";
 
 type Cells = GroupStatistics["environments"][number];
 
@@ -75,7 +75,7 @@ export function buildCells(
   const environments = [...new Set([...runs.map(readEnvironment), ...result.environments])].sort();
   const seeds = [...new Set(runs.map((run) => run.seed))].sort((a, b) => a - b);
   const names = by.includes("experiment")
-    ? nameIds([...new Set(runs.map((run) => run.experiment_id))])
+    ? shortenExperimentIds([...new Set(runs.map((run) => run.experiment_id))])
     : new Map<string, string>();
   const isOfOneEnvironment = by.some((path) => FIXES_ENVIRONMENT.includes(path));
   const rows = [...groups].map(([name, members]) => ({

@@ -5,7 +5,7 @@ import type { ApiError } from "@/api/client";
 import { statisticsQuery } from "@/api/statisticsQueries";
 import type { ExperimentDetail, GroupStatistics, Run } from "@/api/types";
 import { chooseGroupColor } from "@/lib/color";
-import { nameExperiments, nameIds } from "@/lib/experimentNames";
+import { nameExperiments, shortenExperimentIds } from "@/lib/experimentNames";
 import { formatPlural, formatScore, formatValue } from "@/lib/format";
 import { findQueryError } from "@/lib/outage";
 import { EmptyState } from "@/ui/EmptyState";
@@ -112,7 +112,7 @@ interface ScoresProps {
 function Scores({ experiment, shown, caption, notes }: ScoresProps) {
   const { own, rivals, domain } = shown;
   const advice = own?.advice ?? null;
-  const names = nameIds(
+  const names = shortenExperimentIds(
     (own === null ? rivals : [own, ...rivals]).map((one) => String(one.by.experiment)),
   );
   return (

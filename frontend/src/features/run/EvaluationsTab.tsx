@@ -202,7 +202,7 @@ const ORIGIN: Column<Evaluation>[] = [
   {
     id: "of",
     header: "Source",
-    width: 190,
+    width: 230,
     hide: "medium",
     cell: (row) => <EvaluationOrigin row={row} />,
   },
