@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Definition, listMeasures, readScore } from "@/api/definition";
+import { type Definition, listMeasures, readScore, scoresDrawn } from "@/api/definition";
 import type { Evaluation, ExperimentDetail } from "@/api/types";
 import { selectIdentity } from "@/features/experiment/DefinitionPanel";
 import { listChartedSources } from "@/features/run/evaluationCurves";
@@ -88,5 +88,21 @@ describe("curves of evaluations", () => {
     expect(listChartedSources(rows, "^evaluation/acc")).toEqual([
       { of: "evaluation", curves: ["accuracy"] },
     ]);
+  });
+
+  it("are apart for drawn actions, which only a stochastic definition scores", () => {
+    const rows = (["stochastic", "evaluation", "greedy"] as const).map((source) =>
+      made({ source }),
+    );
+    expect(listChartedSources(rows, undefined).map(({ of }) => of)).toEqual([
+      "evaluation",
+      "stochastic",
+      "greedy",
+    ]);
+    const policies = ["greedy", "both", "stochastic"].map((policy) =>
+      scoresDrawn({ ...RL, evaluation: { policy } } as unknown as Definition),
+    );
+    expect(policies).toEqual([false, false, true]);
+    expect(scoresDrawn(RL as unknown as Definition)).toBe(false);
   });
 });

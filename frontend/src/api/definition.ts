@@ -56,6 +56,11 @@ export function listMeasures(definition: Definition): Measures {
   };
 }
 
+/** Whether scores follow actions that are drawn from the policy, instead of greedy ones. */
+export function scoresDrawn(definition: Definition): boolean {
+  return definition.kind === "rl" && definition.evaluation?.policy === "stochastic";
+}
+
 /** The score of an evaluation. */
 export function readScore(evaluation: Evaluation, { metric }: Measures): number | string {
   return metric === null ? evaluation.mean : (evaluation.metrics[metric] ?? evaluation.mean);

@@ -1,7 +1,7 @@
 import { SegmentedControl, Skeleton, Switch } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useRef, useState, useSyncExternalStore } from "react";
-import { listMeasures } from "@/api/definition";
+import { listMeasures, scoresDrawn } from "@/api/definition";
 import { evaluationsQuery } from "@/api/queries";
 import { selectTrainingAttempts } from "@/api/schedules";
 import type { RunDetail } from "@/api/types";
@@ -79,6 +79,7 @@ export function CurvesTab({ run, state, color, search, change, origin }: CurvesT
                   key={curve}
                   evaluations={evaluations.data ?? []}
                   of={of}
+                  scoresDrawn={scoresDrawn(run.definition)}
                   curve={curve}
                   color={color}
                   view={view}

@@ -15,6 +15,8 @@ interface EvaluationChartProps {
   evaluations: readonly Evaluation[];
   /** The source whose evaluations are drawn. */
   of: EvaluationSource;
+  /** Whether the definition scores actions that are drawn from the policy. */
+  scoresDrawn: boolean;
   /** The return, or the name of a metric. */
   curve: string;
   color: string;
@@ -37,6 +39,7 @@ const TITLES: Record<EvaluationSource, string> = {
 export function EvaluationChart({
   evaluations,
   of,
+  scoresDrawn,
   curve,
   color,
   view,
@@ -46,7 +49,8 @@ export function EvaluationChart({
   const scheme = useScheme();
   const ranged = curve === RETURN;
   const height = ranged ? 220 : 172;
-  const title = ranged ? TITLES[of] : curve;
+  const titled = scoresDrawn && of === "evaluation" ? "stochastic" : of;
+  const title = ranged ? TITLES[titled] : curve;
   const shown = useMemo(
     () =>
       mergeEvaluations(
