@@ -96,7 +96,7 @@ class JobMethods(ClientMethods):
     def preview_action(
         self, action: JobVerb, selection: JobSelection, *, change: JobChange | None = None
     ) -> ChangePreview:
-        """Returns what `act_on_jobs` would do to the queue: its first request, on 100 jobs."""
+        """Returns what `act_on_jobs` would do to the queue: its first request, at most 100 jobs."""
         request = JobsAction(action=action, selection=selection, change=change)
         return self._connection.post(ChangePreview, f"{self._within}/jobs:preview-act", request)
 

@@ -1,5 +1,6 @@
 """Previews changes of waiting jobs: the change is made, the queue is read, and both rolled back."""
 
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -87,13 +88,19 @@ async def preview_order(
 
 
 async def preview_action(
-    database: Database, principal: Principal, wanted: JobsAction
+    database: Database,
+    principal: Principal,
+    wanted: JobsAction,
+    clock: Callable[[], float] = time.monotonic,
 ) -> ChangePreview:
-    """Returns what an action on many jobs would do: the first request of it, on 100 jobs."""
+    """Returns what an action on many jobs would do: its first request, on at most 100 jobs.
+
+    See `job_batches.act`.
+    """
 
     async def apply(session: Session) -> JobsActed:
         return await job_batches.act(
-            session, principal, wanted.model_copy(update={"dry_run": False})
+            session, principal, wanted.model_copy(update={"dry_run": False}), clock
         )
 
     return await _preview(database, principal, apply)

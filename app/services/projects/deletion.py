@@ -21,6 +21,7 @@ from app.domain.principal import Principal
 from app.services.access.audit_actor import describe_actor
 from app.services.audit import audit_log
 from app.services.jobs import job_state
+from app.services.jobs.batch_time import take_in_time
 from app.services.jobs.job_state import TransitionDetails
 from app.services.projects import projects
 from app.services.views import pages
@@ -90,17 +91,19 @@ async def _not_found(session: Session, principal: Principal, slug: str) -> Excep
 
 
 async def cancel_jobs(session: Session, project_id: str, by: str) -> int:
-    """Cancels up to 100 jobs of a deleted project; returns the number of them.
+    """Cancels up to 100 jobs of a deleted project, as time permits; returns the number of them.
 
     Running attempts receive the order with their next renewal.
     """
     details = TransitionDetails(actor=by, cause=Cause.USER, reason="The project was deleted.")
     found = await rows.list_jobs_to_cancel(session, project_id, JOBS_AT_ONCE)
-    for job in found:
+    cancelled = 0
+    for job in take_in_time(found):
         to = transitions.find_state_after_cancel(JobState(job.state))
         assert to is not None
         await job_state.move(session, job, to, details)
-    return len(found)
+        cancelled += 1
+    return cancelled
 
 
 async def undelete(session: Session, principal: Principal, slug: str) -> ProjectView:

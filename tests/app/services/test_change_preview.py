@@ -35,7 +35,7 @@ async def preview_order(world: World, job_id: str, before: str | None) -> Change
 
 async def preview_action(world: World, action: str, **document: Any) -> ChangePreview:
     body = JobsAction.model_validate_json(encode_canonical_json({"action": action, **document}))
-    return await change_preview.preview_action(world.database, world.admin, body)
+    return await change_preview.preview_action(world.database, world.admin, body, lambda: 0.0)
 
 
 async def count_rows(world: World) -> dict[str, int]:

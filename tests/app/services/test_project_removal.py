@@ -377,7 +377,7 @@ async def test_jobs_beyond_the_first_hundred_are_cancelled_by_the_daemon(
     await world.register()
     await delete(world, after=0)
     (view,) = await _list_deleted(world)
-    assert view.unfinished_jobs == 130
+    assert 130 <= view.unfinished_jobs < 230, "the deletion ends as many as its time permits"
     queued = next(job for job in await world.list_jobs() if job.state == "queued")
     (worker_id,) = world.own
     with pytest.raises(ConflictError) as caught:
