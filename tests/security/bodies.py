@@ -12,7 +12,7 @@ from app.api.query import iterate_dependencies
 from app.api.strict_body import BODY_LIMIT, find_body_model
 from app.main import create_app
 from app.settings import Settings
-from palestra.contract.work_order import WORK_ORDER_VERSION
+from palestra.contract.work_order import WORK_ORDER_VERSIONS
 from tests.security.target import encode_shortest_json
 from tests.support.records import make_log, make_points
 from tests.support.server_fixture import make_catalogue, make_definition
@@ -165,7 +165,7 @@ def _make_registration() -> dict[str, Any]:
         "boot_id": "boot-2",
         "pid": 100,
         "slots": 4,
-        "work_order_versions": [WORK_ORDER_VERSION],
+        "work_order_versions": list(WORK_ORDER_VERSIONS),
         "version": "0.1.0",
         "catalogue": {**make_catalogue(), "environments": environments},
     }

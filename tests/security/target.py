@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 import httpx
 
 from palestra.contract.names import new_id
-from palestra.contract.work_order import WORK_ORDER_VERSION
+from palestra.contract.work_order import WORK_ORDER_VERSIONS
 from tests.support.assigned_jobs import assign_job
 from tests.support.process_stack import Stack
 from tests.support.server_fixture import make_catalogue, make_definition
@@ -77,7 +77,7 @@ class Target(Stack):
             "boot_id": "boot-1",
             "pid": 100,
             "slots": 4,
-            "work_order_versions": [WORK_ORDER_VERSION],
+            "work_order_versions": list(WORK_ORDER_VERSIONS),
             "version": "0.1.0",
             "catalogue": make_catalogue(),
         }

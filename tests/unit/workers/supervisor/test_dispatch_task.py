@@ -210,7 +210,7 @@ def test_a_worker_that_cannot_start_a_supervisor_gives_the_attempt_back(
     report = server.releases[0]["report"]
     assert (report["outcome"], report["cause"]) == ("failed", "not_started")
     assert "Not a directory" in report["failure"]["message"]
-    assert bench.get_counters() == {"not_started": 1}
+    wait_for(lambda: bench.get_counters() == {"not_started": 1}, "it is counted")
 
 
 def test_a_supervisor_that_crashes_at_its_start_is_reported_with_its_last_line(
