@@ -14,7 +14,7 @@ from palestra.contract.identity import hash_definition
 from palestra.contract.states import Cause, Outcome, ResumeQuality
 from palestra.contract.work_order import AttemptReport, Failure, RunEnd, RunOrder, WorkOrder
 from palestra.telemetry.spool import SpoolWriter
-from workers.core.errors import DefinitionError
+from workers.core.errors import DefinitionError, PartNotFoundError
 from workers.core.protocols import ClockView
 from workers.core.types import JsonObject, StopReason
 from workers.ipc.attempt_directory import AttemptDirectory, write_atomically
@@ -133,10 +133,12 @@ class RunningAttempt:
 
     def _describe_simulator(self) -> JsonObject:
         definition = self.order.definition
-        # Without counters no environment was made, perhaps since it is not installed here.
         if self.clock is None or not isinstance(definition, RlDefinition):
             return {}
-        simulator = find_simulator(definition.env)
+        try:
+            simulator = find_simulator(definition.env)
+        except PartNotFoundError:  # This may be the failure that is reported.
+            return {}
         return {} if simulator is None else {"simulator": simulator}
 
 

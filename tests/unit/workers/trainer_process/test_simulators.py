@@ -3,10 +3,15 @@
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import pytest
 
 from palestra.contract.names import TRAINER_SIMULATOR
 from tests.support.trainings import make_definition, make_work_order
+from tests.unit.workers.trainer_process.test_attempt import (
+    add_newest_snapshot,
+    execute_with_input,
+)
 from tests.unit.workers.trainer_process.test_schedules import execute, make_attempt, read_records
 from workers.rl.envs import factory
 
@@ -43,3 +48,19 @@ def test_both_simulators_give_the_same_episodes_and_the_report_names_them(
 def test_an_environment_without_a_simulator_of_palestras_names_none(tmp_path: Path) -> None:
     provenance, _ = train(tmp_path, {"id": "FrozenLake-v1"})
     assert "simulator" not in provenance
+
+
+def test_an_evaluation_without_its_environment_is_reported_with_the_cause(tmp_path: Path) -> None:
+    gym.register("Absent-v0", entry_point="gymnasium.envs.classic_control:CartPoleEnv")
+    definition = make_definition(env={"id": "Absent-v0", "max_episode_steps": 20})
+    try:
+        directory = make_attempt(tmp_path / "trained", make_work_order(definition))
+        assert execute(directory).failure is None
+    finally:
+        del gym.registry["Absent-v0"]
+    order = make_work_order(
+        definition, schedule="evaluate", **add_newest_snapshot(directory, {"episodes": 1})
+    )
+    _, report = execute_with_input(tmp_path, directory, order)
+    assert report.failure is not None
+    assert "Absent-v0 is not an environment of this worker" in report.failure.message
