@@ -24,7 +24,6 @@ from app.services import pools
 from app.services.queue.equipped_workers import needs_of
 from palestra.contract import advice
 from palestra.contract.agents import PACKABLE_AGENTS
-from palestra.contract.builtin_agents import BuiltinParameters
 from palestra.contract.catalogue import (
     Catalogue,
     EnvironmentDescription,
@@ -222,7 +221,7 @@ def _check_policy(definition: Definition, policy: EvaluationPolicy | None) -> No
 
     Whether an agent of a distribution has one is known to the worker alone.
     """
-    if policy in {None, "greedy"}:
+    if policy is None:
         return
     if not isinstance(definition, RlDefinition):
         raise InvalidError(
@@ -230,10 +229,7 @@ def _check_policy(definition: Definition, policy: EvaluationPolicy | None) -> No
             "A supervised run has no policy: leave `policy` out.",
             pointer="/evaluate/policy",
         )
-    if (
-        isinstance(definition.agent, BuiltinParameters)
-        and not definition.agent.has_stochastic_policy
-    ):
+    if policy != "greedy" and definition.has_deterministic_policy:
         raise InvalidError(
             "deterministic_policy",
             f"The policy of {definition.agent.name} is deterministic: leave `policy` out.",

@@ -86,6 +86,11 @@ class EvaluationSpec(Document):
     a distribution.
     """
 
+    @property
+    def scored_policy(self) -> Literal["greedy", "stochastic"]:
+        """The actions that scores follow."""
+        return "stochastic" if self.policy == "stochastic" else "greedy"
+
     @model_validator(mode="after")
     def _one_budget(self) -> Self:
         if (self.episodes is None) == (self.steps is None):
@@ -230,16 +235,17 @@ class RlDefinition(Document):
         self.__dict__["schema_version"] = 2 if self.evaluation.policy == "greedy" else 3
         return self
 
+    @property
+    def has_deterministic_policy(self) -> bool:
+        """Whether a built-in agent's policy is no distribution; false of agents not known here."""
+        return isinstance(self.agent, BuiltinParameters) and not self.agent.has_stochastic_policy
+
     @model_validator(mode="after")
     def _policy_can_be_drawn_from(self) -> Self:
-        agent = self.agent
-        if (
-            self.evaluation.policy != "greedy"
-            and isinstance(agent, BuiltinParameters)
-            and not agent.has_stochastic_policy
-        ):
+        if self.evaluation.policy != "greedy" and self.has_deterministic_policy:
             raise ValueError(
-                f"the policy of {agent.name} is deterministic: leave evaluation.policy at greedy"
+                f"the policy of {self.agent.name} is deterministic: leave evaluation.policy at "
+                "greedy"
             )
         return self
 

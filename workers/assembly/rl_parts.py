@@ -183,9 +183,7 @@ def build_train_data_evaluator(
 
     It has the training's time limit, and the actions that the definition scores.
     """
-    policy: EvaluationPolicy = (
-        "stochastic" if definition.evaluation.policy == "stochastic" else "greedy"
-    )
+    policy = definition.evaluation.scored_policy
     _check_policy(definition, agent, policy)
     budget = _evaluation_budget(definition, episodes)
     on_step = getattr(agent, "observe_evaluation", None)

@@ -46,7 +46,7 @@ def _repeats_drawn_actions(definition: RlDefinition) -> bool:
 def _video_hook(
     definition: RlDefinition, spec: Video, agent: TrainableAgent, directory: Path, stack: ExitStack
 ) -> VideoHook:
-    draws_actions = definition.evaluation.policy == "stochastic"
+    draws_actions = definition.evaluation.scored_policy == "stochastic"
     if draws_actions and not _repeats_drawn_actions(definition):
         raise DefinitionError(
             f"hooks.video: evaluation.policy is stochastic, and {definition.agent.name} draws by "

@@ -139,7 +139,9 @@ def make_work_order(
         encode_canonical_json([experiment.code, job.resources, job.limits]).decode()
     )
     return WorkOrder(
-        version=3 if job.work_order_version == WORK_ORDER_VERSION else OLDEST_WORK_ORDER,
+        version=WORK_ORDER_VERSION
+        if job.work_order_version == WORK_ORDER_VERSION
+        else OLDEST_WORK_ORDER,
         attempt_id=attempt.id,
         attempt_number=attempt.number,
         job_id=job.id,

@@ -34,13 +34,12 @@ async def test_a_deterministic_policy_is_refused_when_it_is_queued(
     assert refused.value.pointer == "/evaluate/policy"
 
 
-async def test_a_supervised_run_has_no_policy(world: World) -> None:
+@pytest.mark.parametrize("policy", ["greedy", "stochastic"])
+async def test_a_supervised_run_has_no_policy(world: World, policy: str) -> None:
     await world.register()
     job = await world.submit_one_job(document=make_supervised_definition())
     with pytest.raises(InvalidError, match="A supervised run has no policy"):
-        await world.add_job(
-            job.run_ids[0], Schedule.CONTINUOUS_EVAL, evaluate={"policy": "stochastic"}
-        )
+        await world.add_job(job.run_ids[0], Schedule.CONTINUOUS_EVAL, evaluate={"policy": policy})
 
 
 @pytest.mark.parametrize("policy", [None, "greedy", "both"])

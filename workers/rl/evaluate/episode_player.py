@@ -1,16 +1,18 @@
 """Plays whole episodes in one environment, step by step and without exploration."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
-from typing import cast
 
 import gymnasium as gym
 import numpy as np
 
-from workers.core.protocols import StochasticActor, TrainableAgent
+from workers.core.protocols import TrainableAgent
 from workers.core.rng import preserve_global_state
 from workers.rl.envs.env_types import Env
-from workers.rl.evaluate.vector_evaluator import EvaluationObserver, derive_action_generator
+from workers.rl.evaluate.vector_evaluator import (
+    EvaluationObserver,
+    derive_action_generator,
+    draw_actions,
+)
 
 
 class Player:
@@ -40,7 +42,9 @@ class Player:
         Stops at the end of the episode, or after yielding `max_observations` times.
         """
         self.episode_return, self.episode_length, is_over = 0.0, 0, False
-        with preserve_global_state(), self._agent.eval_mode(), self._choose_actions(seed):
+        rows = [derive_action_generator(seed)] if self._draws_actions else None
+        draw = draw_actions(self._agent, seed, rows)
+        with preserve_global_state(), self._agent.eval_mode(), draw:
             observation, _ = self.env.reset(seed=seed)
             yield
             while not is_over and (
@@ -64,12 +68,6 @@ class Player:
     def close(self) -> None:
         """Closes the environment."""
         self.env.close()
-
-    def _choose_actions(self, seed: int) -> AbstractContextManager[None]:
-        if not self._draws_actions:
-            return nullcontext()
-        actor = cast("StochasticActor", self._agent)
-        return actor.sample_actions(seed, [derive_action_generator(seed)])
 
     def _notify(
         self, observation: object, reward: float, terminated: bool, *, is_reset: bool

@@ -84,6 +84,15 @@ def derive_action_generator(seed: int) -> np.random.Generator:
     return derive_generator(seed, "actions")
 
 
+def draw_actions(
+    agent: TrainableAgent, seed: int, rows: Sequence[np.random.Generator] | None
+) -> AbstractContextManager[None]:
+    """Returns the context of `StochasticActor.sample_actions`; one without effect without rows."""
+    if rows is None:
+        return nullcontext()
+    return cast("StochasticActor", agent).sample_actions(seed, rows)
+
+
 class VectorEvaluator:
     """Evaluates an agent on a vector environment.
 
@@ -117,9 +126,6 @@ class VectorEvaluator:
         self._on_step = on_step
         self._progress = progress
         self._policy = policy
-        self._draws_actions = False
-        self._rows = [np.random.default_rng(slot) for slot in range(env.num_envs)]
-        """Generators of drawn actions; each episode begins with one of its own."""
 
     def evaluate(self, clock: ClockView) -> EvaluationResult:
         """Runs one evaluation."""
@@ -134,26 +140,26 @@ class VectorEvaluator:
         self._env.close()
 
     def _evaluate(self, seed: int, *, draws_actions: bool) -> EvaluationResult:
-        self._draws_actions = draws_actions
-        with preserve_global_state(), self._agent.eval_mode(), self._choose_actions(seed):
-            counted = self._run(seed).counted_episodes()
+        # Each episode begins with a generator of its own.
+        rows = None
+        if draws_actions:
+            rows = [derive_action_generator(slot) for slot in range(self._env.num_envs)]
+        draw = draw_actions(self._agent, derive_seed(seed, "actions"), rows)
+        with preserve_global_state(), self._agent.eval_mode(), draw:
+            counted = self._run(seed, rows).counted_episodes()
         return replace(
             summarise(counted.returns, counted.lengths, seed, is_partial=counted.is_partial),
             success_rate=success_rate(counted.successes),
             cut_episodes=None if self._budget.cut_at is None else sum(counted.cut),
         )
 
-    def _choose_actions(self, seed: int) -> AbstractContextManager[None]:
-        if not self._draws_actions:
-            return nullcontext()
-        actor = cast("StochasticActor", self._agent)
-        return actor.sample_actions(derive_seed(seed, "actions"), self._rows)
-
-    def _run(self, seed: int) -> "_EpisodeAccounts":
+    def _run(self, seed: int, rows: list[np.random.Generator] | None) -> "_EpisodeAccounts":
         env, accounts = self._env, _EpisodeAccounts(self._budget)
         slots: list[int | None] = [None] * env.num_envs
         while not accounts.is_complete:
-            actions = self._agent.act(self._begin_episodes(seed, slots, accounts), explore=False)
+            actions = self._agent.act(
+                self._begin_episodes(seed, slots, accounts, rows), explore=False
+            )
             successor, reward, terminated, truncated = env.advance(actions)
             if self._progress is not None:
                 self._progress.add(1)
@@ -173,7 +179,11 @@ class VectorEvaluator:
         return accounts
 
     def _begin_episodes(
-        self, seed: int, slots: list[int | None], accounts: "_EpisodeAccounts"
+        self,
+        seed: int,
+        slots: list[int | None],
+        accounts: "_EpisodeAccounts",
+        rows: list[np.random.Generator] | None,
     ) -> Array:
         mask = np.zeros(len(slots), np.bool_)
         seeds = [0] * len(slots)
@@ -182,8 +192,8 @@ class VectorEvaluator:
                 slots[slot] = begun
                 mask[slot] = True
                 seeds[slot] = episode_seed(seed, begun)
-                if self._draws_actions:
-                    self._rows[slot] = derive_action_generator(seeds[slot])
+                if rows is not None:
+                    rows[slot] = derive_action_generator(seeds[slot])
         return self._env.begin(mask, seeds)
 
 
