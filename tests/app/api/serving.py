@@ -17,7 +17,9 @@ from asgi_lifespan import LifespanManager
 from fastapi import FastAPI
 from sqlalchemy import ColumnElement, FromClause, func, select
 
+from app.api import expensive_reads
 from app.api.health import ReadinessCheck
+from app.api.turns import Turns
 from app.db.engine import Database
 from app.db.models import Base, MembershipRow, ProjectRow, RunRow, SnapshotRow, TokenRow, UserRow
 from app.domain.principal import Principal
@@ -161,6 +163,9 @@ async def serve(url: str, directory: Path, **settings: Any) -> AsyncIterator[App
     )
     values = {"data_dir": directory, "database_url": url, "daemons": False}
     app = create_app(Settings(**{**values, "api_requests_per_second": 0, **settings}))
+    # On a busy machine many requests of one person take longer than people wait.
+    app.state.writes = Turns(1, "too_many_writes", "changes", PATIENCE_SECONDS)
+    app.state.expensive_reads = expensive_reads.make_turns(PATIENCE_SECONDS)
     # A second passes with each look at this clock, so that each request checks anew.
     app.state.readiness = ReadinessCheck(clock=itertools.count().__next__)
     async with LifespanManager(
