@@ -2,6 +2,7 @@
 
 import json
 import signal
+import threading
 
 import pytest
 import redis
@@ -66,6 +67,37 @@ def test_a_worker_starts_beside_a_broker_that_refuses(
         bench.start_worker()
         wait_for(lambda: has_reason(bench, reason), lambda: bench.log("worker"))
         admin.execute_command(*allow)
+    bench.dispatch()
+    wait_for(lambda: len(server.claims) == 1, lambda: bench.log("worker"))
+
+
+def test_a_worker_beside_a_cluster_waits_and_says_why(bench: WorkerBench) -> None:
+    """Its queue and the table of its binding are on different nodes: Celery cannot use one."""
+    bench.start_broker("--cluster-enabled", "yes")
+    worker = bench.start_worker()
+    wait_for(lambda: has_reason(bench, "not served|is down"), lambda: bench.log("worker"))
+    with redis.Redis(port=bench.port) as admin:
+        admin.execute_command("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
+    wait_for(lambda: has_reason(bench, "same slot"), lambda: bench.log("worker"))
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(PATIENCE_SECONDS) == 0
+
+
+def test_a_worker_waits_while_the_broker_loads_its_data(
+    bench: WorkerBench, server: ScriptedServer
+) -> None:
+    bench.start_broker(
+        *("--enable-debug-command", "local"), *("--loading-process-events-interval-bytes", "1024")
+    )
+    with redis.Redis(port=bench.port) as admin, redis.Redis(port=bench.port) as loader:
+        admin.execute_command("DEBUG", "POPULATE", "100000")
+        admin.config_set("key-load-delay", 10_000)  # In microseconds: it loads until told to stop.
+        loading = threading.Thread(target=loader.execute_command, args=("DEBUG", "RELOAD"))
+        loading.start()
+        bench.start_worker()
+        wait_for(lambda: has_reason(bench, "loading"), lambda: bench.log("worker"))
+        admin.config_set("key-load-delay", 0)
+        loading.join()
     bench.dispatch()
     wait_for(lambda: len(server.claims) == 1, lambda: bench.log("worker"))
 

@@ -42,7 +42,7 @@ class WorkerBench:
         self.token.write_text("worker-token")
         self.processes: list[subprocess.Popen[bytes]] = []
 
-    def start_broker(self) -> subprocess.Popen[bytes]:
+    def start_broker(self, *more: str) -> subprocess.Popen[bytes]:
         options = [
             "--port",
             str(self.port),
@@ -54,6 +54,7 @@ class WorkerBench:
             "no",
             "--dir",
             str(self.directory),
+            *more,
         ]
         return self._start_broker([str(get_binary_path()), *options])
 
