@@ -73,7 +73,8 @@ def show_run(
 def _show_head(run: RunDetail) -> None:
     at = run.progress
     done = "" if at.fraction is None else f"  ({at.fraction:.0%})"
-    say(f"{run.id}  {run.state}  {describe_cause(run.cause, None)}".rstrip())
+    phase = "" if run.phase is None else f" ({run.phase})"
+    say(f"{run.id}  {run.state}{phase}  {describe_cause(run.cause, None)}".rstrip())
     say(f"experiment  {run.experiment_id}  seed {run.seed}")
     say(
         f"progress    {at.env_step:,} env_steps, {at.update:,} updates, {at.episode:,} "
@@ -84,6 +85,9 @@ def _show_head(run: RunDetail) -> None:
             f"saved       {run.snapshots.written:,} env_steps on the worker, "
             f"{run.snapshots.verified or 0:,} on the server"
         )
+    modes = [attempt.compile for attempt in run.attempts if attempt.compile is not None]
+    if modes:
+        say(f"updates     {modes[-1]}")
     simulators = [attempt.simulator for attempt in run.attempts if attempt.simulator is not None]
     if simulators:
         say(f"simulator   {simulators[-1]}")

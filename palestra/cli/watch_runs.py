@@ -131,7 +131,7 @@ class Board:
     def _draw(self, run: RunView) -> None:
         fields: dict[str, Any] = {
             "seed": f"{run.seed:<4}",
-            "state": f"{run.state:<9}",
+            "state": f"{_state(run):<9}",
             "steps": f"{run.progress.env_step:,}",
             "speed": _speed(run),
             "score": describe_backlog(run.not_uploaded) or format_score(run),
@@ -144,13 +144,13 @@ class Board:
     def _print_state(self, run: RunView) -> None:
         held = describe_backlog(run.not_uploaded)
         mark = (
-            run.state,
+            _state(run),
             run.latest_evaluation.id if run.latest_evaluation else None,
             held.partition(" (")[0],
         )
         if self._printed.get(run.id) != mark:
             self._printed[run.id] = mark
-            place = f"seed {run.seed:<4} {run.state:<9} {run.progress.env_step:>9,} env_steps"
+            place = f"seed {run.seed:<4} {_state(run):<9} {run.progress.env_step:>9,} env_steps"
             why = describe_cause(run.cause, run.failure) if run.failure is not None else held
             say("  ".join(part for part in (place, format_score(run), why) if part))
 
@@ -160,9 +160,15 @@ class Board:
             emit_json_line(run)
 
 
+def _state(run: RunView) -> str:
+    """Returns the state of a run; what its trainer does as long as it does not train."""
+    return run.phase or run.state
+
+
 def _speed(run: RunView) -> str:
     speed = run.progress.env_steps_per_second
-    return "" if speed is None or run.state is not RunState.RUNNING else f"{speed:,.0f}/s"
+    is_training = run.state is RunState.RUNNING and run.phase is None
+    return f"{speed:,.0f}/s" if is_training and speed is not None else ""
 
 
 def format_score(run: RunView) -> str:

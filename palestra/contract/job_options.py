@@ -52,8 +52,9 @@ class Resources(Document):
 
     compile: Literal["auto", "eager", "compiled", "cudagraph"] = "auto"
     """How updates of built-in agents run: `eager` as they stand, `compiled` whole, `cudagraph` as
-    one CUDA graph; `auto` compiles where so many updates follow that it pays. The numbers differ by
-    roundings.
+    one CUDA graph. `auto` compiles where so many updates follow that it pays, by measurements of
+    the agent's kind of update. The numbers differ by roundings, so with `auto` every attempt of a
+    run keeps the decision of the first one.
     """
 
     pack: Literal["auto", "off"] | Annotated[int, Field(ge=2, le=64)] = "off"

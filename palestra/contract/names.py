@@ -43,6 +43,16 @@ TRAINER_SIMULATOR: Final = "PALESTRA_TRAINER_SIMULATOR"
 Simulator = Literal["palestra", "registered"]
 """Which code computes an environment: Palestra's own, or that of the registration."""
 
+CompileMode = Literal["eager", "compiled", "cudagraph"]
+"""How the update of a built-in agent runs: without compilation, compiled as one function, or
+compiled and replayed as a CUDA graph.
+"""
+
+TrainerPhase = Literal["starting", "compiling"]
+"""What an attempt does while it does not train: prepare everything (`starting`: inputs, imports,
+agent and environments), or compile an update.
+"""
+
 MAX_STEP: Final = 2**53 - 1
 """Largest counter that JSON, JavaScript and a double all hold exactly."""
 

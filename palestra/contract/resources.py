@@ -17,7 +17,15 @@ from palestra.contract.job_options import (
     Limits,
     Resources,
 )
-from palestra.contract.names import Counter, EvaluationSource, PriorityClass, Schedule, Simulator
+from palestra.contract.names import (
+    CompileMode,
+    Counter,
+    EvaluationSource,
+    PriorityClass,
+    Schedule,
+    Simulator,
+    TrainerPhase,
+)
 from palestra.contract.queue import StartEstimate
 from palestra.contract.states import (
     AttemptState,
@@ -195,6 +203,9 @@ class RunView(View):
     seed: int
     replicate: int
     state: RunState
+    phase: TrainerPhase | None = None
+    """What the attempt that trains it does while it does not train; `null` otherwise, and from a
+    server or worker of schema 0042 or before."""
     cause: Cause | None
     failure: Failure | None
     fence: int
@@ -245,6 +256,9 @@ class AttemptView(View):
     resume_quality: ResumeQuality | None
     other_code: Code | None = None
     """Code that it ran with, where this is not the experiment's; known once it has ended."""
+    compile: CompileMode | None = None
+    """How its updates ran; `null` before its trainer has decided, where it makes none that can be
+    compiled, and from a worker or server of schema 0042 or before."""
     simulator: Simulator | None = None
     """Which code computed the environments, where Palestra has its own; known once it has ended."""
     started_at: datetime

@@ -13,7 +13,15 @@ from palestra.contract.code import Code
 from palestra.contract.definition import Definition
 from palestra.contract.documents import Document
 from palestra.contract.job_options import EvaluateOptions, Limits, Resources
-from palestra.contract.names import Counter, EvaluationPolicy, ExportFormat, Schedule, Seed
+from palestra.contract.names import (
+    CompileMode,
+    Counter,
+    EvaluationPolicy,
+    ExportFormat,
+    Schedule,
+    Seed,
+    TrainerPhase,
+)
 from palestra.contract.states import Cause, Order, Outcome, ResumeQuality
 from palestra.contract.telemetry import RunId, SnapshotFile, SnapshotId
 
@@ -181,6 +189,10 @@ class Renewal(Document):
     """
     backlog: Backlog = Backlog()
     """Files that are not uploaded yet."""
+    phase: Annotated[TrainerPhase | None, Field(exclude_if=lambda value: value is None)] = None
+    """`null`, which is left out, while the trainer trains or has ended."""
+    compile: Annotated[CompileMode | None, Field(exclude_if=lambda value: value is None)] = None
+    """How updates run, as the trainer decided; `null`, which is left out, before it has."""
 
 
 class RenewalAnswer(Document):

@@ -16,6 +16,7 @@ import structlog
 import torch
 from torch import Tensor
 
+from workers.acceleration.compilations import COMPILATIONS
 from workers.acceleration.library_cache import apply_determinism, machine_code
 
 MOST_SIGNATURES: Final = 16
@@ -133,11 +134,14 @@ class CompiledFunction:
         if len(self._made) >= MOST_SIGNATURES:
             return made(arguments, leaves)
         try:
-            quick = self._compile(key, arguments, leaves)
-            result = quick(arguments, leaves)
+            with COMPILATIONS.add():
+                quick = self._compile(key, arguments, leaves)
+                result = quick(arguments, leaves)
             made = quick
         except Exception as error:  # noqa: BLE001 - a missing or broken compiler shows in many ways
-            _log.warning("agent.compile_failed", error=f"{type(error).__name__}: {error}"[:500])
+            reason = f"{type(error).__name__}: {error}"[:500]
+            _log.warning("agent.compile_failed", error=reason)
+            COMPILATIONS.on_failure(f"An update runs eagerly, it cannot be compiled here: {reason}")
             result = made(arguments, leaves)
         self._made[key] = made
         return result

@@ -232,8 +232,12 @@ def _trace(function: Callable[..., object], examples: Sequence[Tensor]) -> torch
 
 
 def _compile(graph: torch.fx.GraphModule, examples: Sequence[Tensor], library: Path) -> None:
-    from torch._inductor import aot_compile  # noqa: PLC0415
-
+    # torch keeps precompiled headers in a directory of /tmp with a predictable name, and they take
+    # as long as two libraries. The code that calls the kernels is as fast without optimisation.
+    options = {
+        "aot_inductor.precompile_headers": False,
+        "aot_inductor.compile_wrapper_opt_level": "O0",
+    }
     apply_determinism()
     with (
         tempfile.TemporaryDirectory(prefix="making-", dir=library.parent) as making,
@@ -241,16 +245,30 @@ def _compile(graph: torch.fx.GraphModule, examples: Sequence[Tensor], library: P
     ):
         # torch itself issues these warnings while it compiles.
         warnings.simplefilter("ignore", FutureWarning)
-        made = aot_compile(
-            graph,
-            tuple(examples),
-            options={"aot_inductor.output_path": str(Path(making, library.name))},
-        )
+        options["aot_inductor.output_path"] = str(Path(making, library.name))
+        made = _compile_for_this_processor(graph, examples, options)
         if not isinstance(made, str):
             raise TypeError(f"the compiler returned a {type(made).__name__}, not a library")
         with Path(made).open("rb") as file:
             os.fsync(file.fileno())
         Path(made).replace(library)
+
+
+def _compile_for_this_processor(
+    graph: torch.fx.GraphModule, examples: Sequence[Tensor], options: Mapping[str, object]
+) -> object:
+    """Returns what the compiler returns, for the vector instructions that the processor has.
+
+    torch would compile a program for each set of them, to see whether the compiler knows it.
+    """
+    from torch._inductor import aot_compile, config, cpu_vec_isa  # noqa: PLC0415
+
+    if config.cpp.vec_isa_ok is None:
+        with contextlib.suppress(Exception):  # An older compiler may not know all of them.
+            known = {**options, "cpp.vec_isa_ok": True}
+            return aot_compile(graph, tuple(examples), options=known)
+        cpu_vec_isa.valid_vec_isa_list.cache_clear()
+    return aot_compile(graph, tuple(examples), options=dict(options))
 
 
 def _prune(directory: Path) -> None:

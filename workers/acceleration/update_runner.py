@@ -7,10 +7,10 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from palestra.contract.names import CompileMode
 from workers.acceleration.compiled_update import CompiledFunction, StateBuffers
 from workers.acceleration.library_cache import identity_of
 from workers.acceleration.nested_tensors import map_tensors
-from workers.core.types import CompileMode
 
 ROWS_WORTH_STACKING: Final = 3
 """Without compilation, fewer updates than this run faster one after the other than with `vmap`."""

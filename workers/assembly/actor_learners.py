@@ -5,11 +5,12 @@ import functools
 from palestra.contract.agents import A3cParameters
 from palestra.contract.definition import RlDefinition
 from palestra.contract.job_options import Resources
+from palestra.contract.names import CompileMode
+from workers.acceleration.compilations import COMPILATIONS
 from workers.assembly.process_setup import prepare_process
 from workers.core.errors import DefinitionError
 from workers.core.rng import derive_seed
 from workers.core.shared_counter import SharedCount
-from workers.core.types import CompileMode
 from workers.rl.agents.a3c import A3c
 from workers.rl.agents.a3c_shared import SharedA3c
 from workers.rl.agents.pfrl_adapter import ExternalAgent
@@ -58,6 +59,7 @@ def build_actor_learners(
             i,
             mode=mode,
             scales_by_bounds=scales_by_bounds,
+            compilations=COMPILATIONS.share(),
         )
         for i in range(definition.agent.processes)
     ]
@@ -73,8 +75,10 @@ def _build_actor_learner(  # noqa: PLR0913 - keyword only
     *,
     mode: CompileMode,
     scales_by_bounds: bool,
+    compilations: SharedCount,
 ) -> ActorLearner:
     """Builds the actor-learner of index `index`; runs in the actor-learner's process."""
+    COMPILATIONS.shared = compilations
     definition = RlDefinition.model_validate_json(document)
     hyper, spec = definition.agent, definition.env
     assert isinstance(hyper, A3cParameters)

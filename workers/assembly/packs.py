@@ -31,7 +31,8 @@ def pack_sets(sets: Sequence[PartSet], starts: Sequence[object]) -> PackedSets:
     packed, packs = list(sets), dict[int, tuple[Pack, int]]()
     for members in _groups(sets, starts):
         pack = Pack(
-            [cast("Packable", sets[index].agent) for index in members], sets[members[0]].compile
+            [cast("Packable", sets[index].agent) for index in members],
+            sets[members[0]].compile or "eager",
         )
         collector = PackCollector(
             pack, [cast("VectorCollector", sets[index].collector) for index in members]

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from palestra.contract.names import CompileMode
 from workers.core.protocols import AgentLoop, Collector, Evaluator, Hook, TrainableAgent
-from workers.core.types import CompileMode
 from workers.engine.parts import Cadence
 
 
@@ -27,7 +27,7 @@ class PartSet:
     """Length of the recorder's windows."""
     resume_exact: bool
     """Whether parts and settings allow a bit-exact resume on a CPU."""
-    compile: CompileMode = "eager"
-    """How the agent's updates run."""
+    compile: CompileMode | None = None
+    """How the agent's updates run; `None` of an agent that never compiles them."""
     own_loop: AgentLoop | None = None
     """The loop of an agent that trains by itself; `None` where the engine's is the only one."""

@@ -7,19 +7,19 @@ from contextlib import ExitStack
 import numpy as np
 import torch
 
-from palestra.contract.agents import A3cParameters
+from palestra.contract.agents import A3cParameters, RegisteredAgent
 from palestra.contract.builtin_agents import BuiltinParameters
 from palestra.contract.definition import LearningRateSchedule, NanGuard, RlDefinition
 from palestra.contract.job_options import Resources
-from palestra.contract.names import EvaluationPolicy
+from palestra.contract.names import CompileMode, EvaluationPolicy
 from workers.assembly.actor_learners import build_actor_learners
-from workers.assembly.compile_mode import compile_mode, max_updates
+from workers.assembly.compile_mode import choose_compile_mode, find_update_cost, max_updates
 from workers.assembly.part_set import PartSet
 from workers.assembly.registry import make_agent
 from workers.core.errors import DefinitionError
 from workers.core.protocols import AgentLoop, Collector, Hook, TrainableAgent
 from workers.core.shared_counter import SharedCount
-from workers.core.types import AgentContext, CompileMode, JsonObject, Unit
+from workers.core.types import AgentContext, JsonObject, LearnSchedule, Unit
 from workers.engine.budget import Budget
 from workers.engine.parts import Cadence
 from workers.hooks.guards import NanGuardHook, ParameterGuardHook, SuccessHook
@@ -64,7 +64,10 @@ def build_set(  # noqa: PLR0913 - keyword only
         build_agent, definition, env, seed, device, scales_by_bounds=scales_by_bounds
     )
     agent = build()
-    mode = compile_mode(resources.compile, device, max_updates(definition, agent.learn_schedule))
+    is_registered = isinstance(definition.agent, RegisteredAgent)
+    cost = find_update_cost(definition.agent.name, env.single_observation_space)
+    updates = max_updates(definition, _update_schedule(definition, agent))
+    mode = choose_compile_mode(resources.compile, device, updates, cost)
     if mode != "eager":
         agent = build(mode)
     if definition.export.formats and not getattr(agent, "exportable", True):
@@ -86,9 +89,16 @@ def build_set(  # noqa: PLR0913 - keyword only
         cadence=cadence_of(definition),
         window_env_steps=window_length(definition.loop.env_steps),
         resume_exact=definition.snapshot.memory == "full" and getattr(agent, "exact", True),
-        compile=mode,
+        compile=mode if is_registered or cost is not None else None,
         own_loop=own_loop,
     )
+
+
+def _update_schedule(definition: RlDefinition, agent: TrainableAgent) -> LearnSchedule:
+    """Returns when updates are made; those of A3C are made by its processes."""
+    if isinstance(definition.agent, A3cParameters):
+        return LearnSchedule(every_env_steps=definition.agent.rollout_steps, updates=1)
+    return agent.learn_schedule
 
 
 def build_agent(

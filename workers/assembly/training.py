@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 from palestra.contract.definition import Definition, RlDefinition
 from palestra.contract.identity import hash_definition
 from palestra.contract.job_options import VIDEO_NEEDS_INLINE
-from palestra.contract.names import EvaluationPolicy, Schedule
+from palestra.contract.names import CompileMode, EvaluationPolicy, Schedule
 from palestra.contract.telemetry import SnapshotWritten
 from palestra.contract.work_order import RunOrder, WorkOrder
 from workers.assembly import rl_parts
@@ -66,6 +66,8 @@ class Training:
     recorder: SpoolRecorder
     evaluation_progress: SharedCount
     """Vector steps, or batches, of all evaluations so far."""
+    compile: CompileMode | None = None
+    """How the agent's updates run; `None` of an agent that never compiles them."""
     own_loop: AgentLoop | None = None
     """The loop of an agent that trains by itself."""
     _open: ExitStack = field(default_factory=ExitStack)
@@ -177,6 +179,7 @@ def _assemble(
         parts.agent,
         recorder,
         progress,
+        parts.compile,
         parts.own_loop,
         stack.pop_all(),
     )

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from palestra.contract.names import CompileMode
 from palestra.contract.states import SnapshotReason as SnapshotReason
 
 if TYPE_CHECKING:
@@ -32,12 +33,6 @@ int, float, str, bool, None, `PartFiles` or a `RowStream`.
 A snapshot writes tensors as safetensors, arrays as npz and the rest as JSON; nothing else can be
 saved. Reading a snapshot returns tensors on the CPU, `PartFiles` as `PartFilesDirectory`, and a
 `RowStream` as a dictionary of arrays.
-"""
-
-
-CompileMode = Literal["eager", "compiled", "cudagraph"]
-"""How the update of a built-in agent runs: without compilation, compiled as one function, or
-compiled and replayed as a CUDA graph.
 """
 
 

@@ -20,6 +20,8 @@ Imports little, because the watchdog uses it.
                        written by the trainer; uploaded at the end
     spool/             telemetry (`palestra.telemetry.spool`), appended by trainer and supervisor
     progress.json      trainer, atomically, about once a second: {"env_step", "update", "episode"};
+                       in a training also {"compile", "compiling"}, how updates run and whether
+                       one is being compiled;
                        in a continuous evaluation also {"evaluations", "looks", "waiting"}
     snapshot_request.json
                        trainer of a continuous evaluation, atomically: requests the next snapshot

@@ -224,16 +224,18 @@ class Supervision:
             self._work_order.resources,
             time.monotonic(),
         )
-        memory_at = 0.0
+        memory_at, phase = 0.0, self._observer.progress().phase
         while trainer.poll() is None:
             now, order = time.monotonic(), self._order()
             stopping.ask(order, now)
+            progress = self._observer.progress()
+            if progress.phase != phase:
+                phase = progress.phase
+                self._link.renew_soon()
             if order is Order.STALE or stopping.is_overdue(now):
                 return
             breach = (
-                None
-                if self._breach
-                else limits.check(now, self._observer.progress().raw) or self._feed_breach()
+                None if self._breach else limits.check(now, progress.raw) or self._feed_breach()
             )
             if breach is None and limits.limits_memory and now - memory_at >= MEMORY_EVERY_SECONDS:
                 memory_at, breach = now, limits.check_memory(resident_mib(trainer.pids()))
@@ -264,6 +266,8 @@ class Supervision:
             env_step=at.env_step,
             update=at.update,
             spooled_seq=self._spool.last_seq(),
+            phase=at.phase if self._work_order.schedule.writes_training_state else None,
+            compile=at.compile,
         )
 
     def _trainer_exit(self, *, was_killed_for_memory: bool) -> TrainerExit:

@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, cast, get_args
 
+from palestra.contract.names import CompileMode, TrainerPhase
 from palestra.contract.telemetry import RunRecord, SystemMetrics
 from palestra.telemetry.spool import SpoolWriter
 from workers.ipc import run_log
@@ -38,6 +39,19 @@ class TrainerProgress:
         return cls(
             _counter(raw, "env_step"), _counter(raw, "update"), _counter(raw, "episode"), raw
         )
+
+    @property
+    def phase(self) -> TrainerPhase | None:
+        """What the trainer does while it does not train; it starts until it writes the file."""
+        if not self.raw:
+            return "starting"
+        return "compiling" if self.raw.get("compiling") is True else None
+
+    @property
+    def compile(self) -> CompileMode | None:
+        """How updates run, as the trainer decided; `None` before it has."""
+        mode = self.raw.get("compile")
+        return cast("CompileMode", mode) if mode in get_args(CompileMode) else None
 
 
 class Observer:

@@ -184,7 +184,9 @@ class ServerLink:
 
     def _renewal(self) -> Renewal:
         backlog = self._uploader.backlog.model_copy(update={"delivering": self._is_delivering})
-        return self._parts.renewal().model_copy(update={"backlog": backlog})
+        renewal = self._parts.renewal()
+        phase = None if self._is_delivering else renewal.phase
+        return renewal.model_copy(update={"backlog": backlog, "phase": phase})
 
     def _ship(self) -> None:
         try:

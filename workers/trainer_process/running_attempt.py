@@ -11,6 +11,7 @@ from pathlib import Path
 from palestra.contract.code import AnyCode
 from palestra.contract.definition import RlDefinition
 from palestra.contract.identity import hash_definition
+from palestra.contract.names import CompileMode
 from palestra.contract.states import Cause, Outcome, ResumeQuality
 from palestra.contract.work_order import AttemptReport, Failure, RunEnd, RunOrder, WorkOrder
 from palestra.telemetry.spool import SpoolWriter
@@ -39,6 +40,8 @@ class RunningAttempt:
     resume_quality: ResumeQuality = ResumeQuality.FRESH
     clock: ClockView | None = None
     device: str = "cpu"
+    compile: CompileMode | None = None
+    """How updates run; `None` before that is decided, and where none can be compiled."""
     other_code: AnyCode | None = None
     """The code that runs, if it differs from that of the work order."""
     ends: dict[int, RunEnd] = field(default_factory=dict)
@@ -127,6 +130,7 @@ class RunningAttempt:
             "device": device_name(self.device),
             "cpu_threads": self.order.resources.cpu_threads,
             **self._describe_simulator(),
+            **({} if self.compile is None else {"compile": self.compile}),
             "pid": os.getpid(),
             "command": sys.argv,
         }

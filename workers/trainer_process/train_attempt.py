@@ -10,6 +10,7 @@ from palestra.contract.code import describe_code
 from palestra.contract.names import Schedule
 from palestra.contract.states import ResumeQuality
 from palestra.contract.work_order import AttemptReport, RunEnd, RunOrder
+from workers.acceleration.compilations import COMPILATIONS
 from workers.assembly.training import Training, TrainingContext, assemble_pack, assemble_training
 from workers.core.types import JsonObject, StopReason
 from workers.engine.parts import RunResult
@@ -53,7 +54,7 @@ def _train_pack(attempt: RunningAttempt) -> AttemptReport:
             for run, snapshot in zip(order.runs, snapshots, strict=True)
         ]
         pack = assemble_pack(contexts, starts, stack)
-        attempt.clock = pack.trainings[0].engine.clock
+        attempt.clock, attempt.compile = pack.trainings[0].engine.clock, pack.trainings[0].compile
         for training in pack.trainings:
             _note_code(attempt, training)
         qualities = [
@@ -147,7 +148,7 @@ def _training(
     snapshot: LoadedSnapshot | None = None,
 ) -> Training:
     training = assemble_training(_context(attempt, attempt.run, sink, snapshots, snapshot))
-    attempt.clock = training.engine.clock
+    attempt.clock, attempt.compile = training.engine.clock, training.compile
     _note_code(attempt, training)
     return training
 
@@ -182,6 +183,8 @@ def _context(
 def _write_progress(attempt: RunningAttempt, *trainings: Training) -> Iterator[None]:
     """Writes the progress of the trainings for the supervisor while the context is open.
 
+    Updates that cannot be compiled are noted.
+
     The counters are those of the first run, to which the supervisor attributes its measurements.
     Iterations and evaluations are summed over all runs, so that the file changes as long as any run
     makes progress. Clocks are read without a lock, so counters may be one iteration apart.
@@ -195,9 +198,18 @@ def _write_progress(attempt: RunningAttempt, *trainings: Training) -> Iterator[N
             "episode": clocks[0].episodes,
             "iteration": sum(clock.iterations for clock in clocks),
             "evaluation": sum(training.evaluation_progress.value for training in trainings),
+            "compile": attempt.compile,
+            "compiling": COMPILATIONS.are_under_way,
         }
 
-    progress = ProgressFile(attempt.directory.progress, describe)
+    def note_failure(reason: str) -> None:
+        for training in trainings:
+            training.recorder.record_note("compile_failed", reason)
+
+    progress, COMPILATIONS.on_failure = (
+        ProgressFile(attempt.directory.progress, describe),
+        note_failure,
+    )
     progress.start()
     try:
         yield

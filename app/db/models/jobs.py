@@ -233,6 +233,10 @@ class AttemptRow(Base):
     env_step: Mapped[int] = mapped_column(BigInteger, default=0)
     update: Mapped[int] = mapped_column("update_count", BigInteger, default=0)
     trainer_pid: Mapped[int | None] = mapped_column(BigInteger)
+    phase: Mapped[str | None] = mapped_column(String(16))
+    """A `TrainerPhase`; `None` while the trainer trains."""
+    compile: Mapped[str | None] = mapped_column(String(16))
+    """A `CompileMode`: how updates run, which later attempts of the runs keep."""
     backlog: Mapped[dict[str, Any] | None]
     """The results that were not uploaded at the latest renewal, a `Backlog`."""
     gives_up: Mapped[bool] = mapped_column(default=False, server_default=false())

@@ -299,6 +299,22 @@ async def find_live_by_job(session: Session, job_id: str) -> AttemptRow | None:
     )
 
 
+async def find_compile_mode(session: Session, run_ids: Sequence[str]) -> str | None:
+    """Returns how updates ran in the latest training attempt of any of the runs that states it."""
+    query = (
+        select(AttemptRow.compile)
+        .join(AttemptRunRow, AttemptRunRow.attempt_id == AttemptRow.id)
+        .where(
+            AttemptRunRow.run_id.in_(run_ids),
+            AttemptRunRow.training,
+            AttemptRow.compile.is_not(None),
+        )
+        .order_by(AttemptRow.started_at.desc(), AttemptRow.id.desc())
+        .limit(1)
+    )
+    return await session.scalar(query)
+
+
 async def load_backlogs_by_job(
     session: Session, job_ids: Collection[str]
 ) -> dict[str, dict[str, Any] | None]:

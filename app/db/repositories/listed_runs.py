@@ -50,7 +50,7 @@ class ListedRuns:
             taken, then the newest.
         progress: Per run, the env_step of the newest snapshot and of the newest stored snapshot;
             superseded ones do not count.
-        backlogs: What the live attempts that train the runs have not uploaded, by run.
+        attempts: The live attempts that train the runs, by run: their `backlog` and `phase`.
         findings: What health rules find wrong with the runs that have a finding, the gravest first.
         definitions: What the process knows of the definitions by their hash.
         evaluations: What the process knows of the evaluations by their ID.
@@ -60,7 +60,7 @@ class ListedRuns:
 
     rows: Sequence[Any]
     progress: Mapping[str, tuple[int | None, int | None]]
-    backlogs: Mapping[str, Mapping[str, Any] | None]
+    attempts: Mapping[str, Any]
     findings: Mapping[str, Sequence[Any]]
     definitions: Mapping[str, Any]
     evaluations: Mapping[str, Any]
@@ -85,8 +85,8 @@ def plan_page(
         evaluations: What it knows of evaluations, by their ID.
     """
     ids = write_list(dialect, run_ids)
-    selects = (_select_runs, _select_progress, _select_backlogs, _select_findings)
-    runs, progress, backlogs, findings = yield [Read(build(dialect), ids) for build in selects]
+    selects = (_select_runs, _select_progress, _select_attempts, _select_findings)
+    runs, progress, attempts, findings = yield [Read(build(dialect), ids) for build in selects]
     by_id = {row.id: row for row in runs if project_ids is None or row.project_id in project_ids}
     rows = [by_id[run_id] for run_id in run_ids if run_id in by_id]
     of_runs: dict[str, list[Any]] = {}
@@ -107,7 +107,7 @@ def plan_page(
     return ListedRuns(
         rows,
         {row.run_id: (row.written, row.verified) for row in progress},
-        {row.run_id: row.backlog for row in backlogs},
+        {row.run_id: row for row in attempts},
         of_runs,
         loops,
         scores,
@@ -189,9 +189,9 @@ def _select_progress(dialect: str) -> Any:
 
 
 @cache
-def _select_backlogs(dialect: str) -> Any:
+def _select_attempts(dialect: str) -> Any:
     return (
-        select(AttemptRunRow.run_id, AttemptRow.backlog)
+        select(AttemptRunRow.run_id, AttemptRow.backlog, AttemptRow.phase)
         .join(AttemptRow, AttemptRow.id == AttemptRunRow.attempt_id)
         .where(is_listed(dialect, AttemptRunRow.run_id), AttemptRunRow.live_training)
     )

@@ -59,7 +59,7 @@ async def claim(
     held = await _repeat_claim(session, principal, worker, job, body, settings)
     if held is not None:
         orders = await work_orders.repeat_run_orders(session, job, held)
-        return _answer(principal, wanted, held, orders, settings)
+        return await _answer(session, principal, wanted, held, orders, settings)
     await _check_claimable(session, wanted, body, worker)
     links = await job_rows.list_runs_with_links(session, job.id, lock=True)
     runs = [run for run, link in links if link.outcome is None]
@@ -79,10 +79,11 @@ async def claim(
     if Schedule(job.schedule).writes_training_state:
         await _supersede(session, runs)
     endings.append_attempt_event(session, job, attempt, carried, worker.name)
-    return _answer(principal, wanted, attempt, orders, settings)
+    return await _answer(session, principal, wanted, attempt, orders, settings)
 
 
-def _answer(
+async def _answer(
+    session: Session,
     principal: Principal,
     wanted: JobToClaim,
     attempt: AttemptRow,
@@ -90,7 +91,9 @@ def _answer(
     settings: Settings,
 ) -> ClaimAnswer:
     return ClaimAnswer(
-        work_order=work_orders.make_work_order(wanted.job, wanted.experiment, attempt, orders),
+        work_order=await work_orders.make_work_order(
+            session, wanted.job, wanted.experiment, attempt, orders
+        ),
         token=derive_attempt_token(principal, attempt.id),
         lease_seconds=settings.lease_seconds,
         renew_seconds=settings.renew_seconds,
@@ -248,6 +251,7 @@ async def _insert(
         "boot_id": worker.boot_id,
         "token_hash": hash_secret(derive_attempt_token(principal, attempt_id)),
         "state": AttemptState.STARTING.value,
+        "phase": job_state.first_phase(job),
         "ran_with": {
             "code": wanted.experiment.code,
             "palestra": worker.version,

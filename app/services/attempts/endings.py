@@ -17,10 +17,10 @@ from app.services.jobs import job_state
 from app.services.jobs.job_state import TransitionDetails
 from app.services.snapshots import snapshots
 from app.services.telemetry import run_logs
-from app.services.views.jobs import build_attempt_view
+from app.services.views.jobs import build_attempt_view, read_member
 from palestra.contract.documents import encode_canonical_json
 from palestra.contract.job_options import Limits
-from palestra.contract.names import Schedule
+from palestra.contract.names import CompileMode, Schedule
 from palestra.contract.resources import AttemptView
 from palestra.contract.states import AttemptState, Cause, JobState, Outcome, ResumeQuality
 from palestra.contract.work_order import AttemptReport, Failure
@@ -38,6 +38,7 @@ async def end_by_report(
         else clean(report.failure).model_dump(mode="json"),
         "resume_quality": report.resume_quality.value,
         "provenance": report.provenance,
+        "compile": read_member(report.provenance, "compile", CompileMode) or attempt.compile,
         "env_step": report.env_step,
         "update": report.update,
     }

@@ -47,7 +47,8 @@ async def renew(
     values: dict[str, Any] = body.model_dump(
         include={"env_step", "update", "spooled_seq", "trainer_pid"}
     )
-    shown = build_backlog_view(attempt.backlog)
+    values |= {"phase": body.phase, "compile": body.compile or attempt.compile}
+    shown = build_backlog_view(attempt.backlog), attempt.phase
     values["backlog"] = endings.clean_document(body.backlog.model_dump(mode="json"))
     if not await rows.renew(session, attempt, values, settings.lease_seconds):
         return RenewalAnswer(
@@ -58,9 +59,13 @@ async def renew(
             session, job, JobState.RUNNING, TransitionDetails(actor=f"attempt:{attempt.id}")
         )
     backlog = build_backlog_view(attempt.backlog)
-    if backlog != shown:
-        changes = {"not_uploaded": None if backlog is None else backlog.model_dump(mode="json")}
-        await job_state.append_events(session, job, changes)
+    if (backlog, attempt.phase) != shown:
+        await job_state.append_events(
+            session,
+            job,
+            {"not_uploaded": None if backlog is None else backlog.model_dump(mode="json")},
+            {"phase": attempt.phase},
+        )
     order = _ORDERS.get(JobState(job.state), Order.CONTINUE)
     return RenewalAnswer(
         order=order,

@@ -131,8 +131,12 @@ async def _export_formats(session: Session, job: JobRow) -> tuple[Any, ...]:
     return read_definition(await experiment_of(session, job)).export.formats or ("weights",)
 
 
-def make_work_order(
-    job: JobRow, experiment: ExperimentRow, attempt: AttemptRow, orders: list[RunOrder]
+async def make_work_order(
+    session: Session,
+    job: JobRow,
+    experiment: ExperimentRow,
+    attempt: AttemptRow,
+    orders: list[RunOrder],
 ) -> WorkOrder:
     """Returns the work order of an attempt."""
     options = _read_options(
@@ -149,11 +153,27 @@ def make_work_order(
         schedule=Schedule(job.schedule),
         definition=_read_definition(experiment.definition),
         code=options[0],
-        resources=options[1],
+        resources=await _keep_compile_mode(session, job, options[1], orders),
         limits=options[2],
         allow_code_change=job.allow_code_change,
         runs=tuple(orders),
     )
+
+
+async def _keep_compile_mode(
+    session: Session, job: JobRow, resources: Resources, orders: list[RunOrder]
+) -> Resources:
+    """Returns the resources, with the earlier decision of the runs in place of `compile: auto`.
+
+    Compiled and eager updates differ by roundings, so an attempt goes on as the one before it.
+    """
+    trained = [order.run_id for order in orders if order.fence > FIRST_FENCE]
+    if resources.compile != "auto" or not Schedule(job.schedule).writes_training_state:
+        return resources
+    decided = await rows.find_compile_mode(session, trained) if trained else None
+    # The numbers of a CUDA graph are those of its kernels, and `auto` never takes one.
+    kept = "compiled" if decided == "cudagraph" else decided
+    return resources if kept is None else resources.model_copy(update={"compile": kept})
 
 
 # Frozen documents, of which many jobs have the same ones.

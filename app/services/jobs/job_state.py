@@ -23,7 +23,7 @@ from app.services.jobs import job_events
 from app.services.runs import run_events
 from app.services.snapshots import snapshots
 from app.services.views.experiments import build_experiment_views
-from palestra.contract.names import Schedule
+from palestra.contract.names import Schedule, TrainerPhase
 from palestra.contract.resources import ExperimentView
 from palestra.contract.states import (
     FINAL_JOB_STATES,
@@ -161,10 +161,19 @@ async def _move_one(
     if Schedule(job.schedule).starts_runs:
         _derive_runs(job, links, details)
     # Of a job without a live attempt nothing waits to be uploaded; a claim begins with nothing.
-    is_uploading = to in LIVE_JOB_STATES and claim is None
+    goes_on = to in LIVE_JOB_STATES and claim is None
     _append_events(
-        session, job, [run for run, _ in links], {} if is_uploading else {"not_uploaded": None}
+        session,
+        job,
+        [run for run, _ in links],
+        {} if goes_on else {"not_uploaded": None},
+        {} if goes_on else {"phase": None if claim is None else first_phase(job)},
     )
+
+
+def first_phase(job: JobRow) -> TrainerPhase | None:
+    """Returns the phase of an attempt of a job until its supervisor states one."""
+    return "starting" if Schedule(job.schedule).writes_training_state else None
 
 
 def _values(
@@ -256,7 +265,10 @@ def derive_columns(job: JobRow, run: RunRow, details: TransitionDetails) -> dict
 
 
 async def append_events(
-    session: Session, job: JobRow, changes: Mapping[str, Any] = _NO_CHANGES
+    session: Session,
+    job: JobRow,
+    changes: Mapping[str, Any] = _NO_CHANGES,
+    run_changes: Mapping[str, Any] = _NO_CHANGES,
 ) -> None:
     """Appends the events of a changed job, of the runs that it trains, and of their experiment.
 
@@ -264,19 +276,24 @@ async def append_events(
         session: A writing session.
         job: The job.
         changes: Further members of the views of the job and of its runs, as JSON.
+        run_changes: Further members of the views of its runs alone, as JSON.
     """
     await session.flush()
     links = await job_rows.list_runs_with_links(session, job.id)
-    _append_events(session, job, [run for run, _ in links], changes)
+    _append_events(session, job, [run for run, _ in links], changes, run_changes)
 
 
 def _append_events(
-    session: Session, job: JobRow, runs: Sequence[RunRow], changes: Mapping[str, Any]
+    session: Session,
+    job: JobRow,
+    runs: Sequence[RunRow],
+    changes: Mapping[str, Any],
+    run_changes: Mapping[str, Any],
 ) -> None:
     job_events.append_job_event(session, job, [run.id for run in runs], changes)
     if Schedule(job.schedule).starts_runs:
         for run in runs:
-            run_events.append_run_event(session, run, changes)
+            run_events.append_run_event(session, run, {**changes, **run_changes})
         job_events.append_runs_changed(session, job)
 
 

@@ -147,11 +147,11 @@ def build_attempt_view(
                 "cause",
                 "failure",
             ),
-            **columns_of(row, "resume_quality", "started_at", "ended_at", "acked_seq"),
+            **columns_of(row, "resume_quality", "compile", "started_at", "ended_at", "acked_seq"),
             "worker_name": worker_name,
             "slots": [row.slot, *(row.further_slots or ())],
             "other_code": (row.provenance or {}).get("other_code"),
-            "simulator": _read_simulator(row.provenance),
+            "simulator": read_member(row.provenance, "simulator", Simulator),
             "fences": {run.run_id: run.fence for run in carried},
             "resumed_from": {
                 run.run_id: run.snapshot_id if run.training else None for run in carried
@@ -160,7 +160,13 @@ def build_attempt_view(
     )
 
 
-def _read_simulator(provenance: Mapping[str, Any] | None) -> Simulator | None:
-    """Returns the simulator of a report, whose members are as the worker sent them."""
-    simulator = (provenance or {}).get("simulator")
-    return simulator if simulator in get_args(Simulator) else None
+def read_member(provenance: Mapping[str, Any] | None, name: str, words: Any) -> Any:
+    """Returns a member of a report, which is as the worker sent it, if it is one of some words.
+
+    Args:
+        provenance: That of the report; `None` without one.
+        name: Name of the member.
+        words: A `Literal`.
+    """
+    member = (provenance or {}).get(name)
+    return member if member in get_args(words) else None

@@ -91,7 +91,7 @@ def build_documents(listed: ListedRuns) -> list[RunDocument]:
             "latest_evaluation": evaluations.get(row.latest_id),
             "best_evaluation": evaluations.get(row.best_id),
             "snapshots": _write_saved(*listed.progress.get(row.id, (None, None))),
-            "not_uploaded": _write_backlog(listed.backlogs.get(row.id)),
+            **_write_attempt(listed.attempts.get(row.id)),
             "values": {},
             "findings": [columns_of(one, *_FINDING) for one in listed.findings.get(row.id, ())],
         }
@@ -112,9 +112,15 @@ def _write_saved(written: int | None, verified: int | None) -> Mapping[str, int 
     return {"written": written, "verified": verified}
 
 
-def _write_backlog(stored: Mapping[str, Any] | None) -> Any:
-    view = build_backlog_view(stored)
-    return None if view is None else view.model_dump(mode="json")
+def _write_attempt(live: Any) -> Mapping[str, Any]:
+    """Returns what a run shows of the live attempt that trains it, `None` if there is none."""
+    if live is None:
+        return {"phase": None, "not_uploaded": None}
+    backlog = build_backlog_view(live.backlog)
+    return {
+        "phase": live.phase,
+        "not_uploaded": None if backlog is None else backlog.model_dump(mode="json"),
+    }
 
 
 def build_finding_view(row: FindingRow) -> FindingView:

@@ -3378,6 +3378,11 @@ export interface components {
         AttemptView: {
             acked_seq: number;
             cause: components["schemas"]["Cause"] | null;
+            /**
+             * @description How its updates ran; `null` before its trainer has decided, where it makes none that can be
+             *     compiled, and from a worker or server of schema 0042 or before.
+             */
+            compile?: ("eager" | "compiled" | "cudagraph") | null;
             ended_at: string | null;
             failure: components["schemas"]["Failure"] | null;
             /** @description Fence of each run it carries. */
@@ -7821,8 +7826,12 @@ export interface components {
              *     }
              */
             backlog: components["schemas"]["Backlog"];
+            /** @description How updates run, as the trainer decided; `null`, which is left out, before it has. */
+            compile?: ("eager" | "compiled" | "cudagraph") | null;
             /** @default 0 */
             env_step: number;
+            /** @description `null`, which is left out, while the trainer trains or has ended. */
+            phase?: ("starting" | "compiling") | null;
             /**
              * @description Last record in the spool.
              *
@@ -7855,8 +7864,9 @@ export interface components {
         Resources: {
             /**
              * @description How updates of built-in agents run: `eager` as they stand, `compiled` whole, `cudagraph` as
-             *     one CUDA graph; `auto` compiles where so many updates follow that it pays. The numbers differ by
-             *     roundings.
+             *     one CUDA graph. `auto` compiles where so many updates follow that it pays, by measurements of
+             *     the agent's kind of update. The numbers differ by roundings, so with `auto` every attempt of a
+             *     run keeps the decision of the first one.
              * @default auto
              * @enum {string}
              */
@@ -8047,6 +8057,11 @@ export interface components {
              *     `null` otherwise.
              */
             not_uploaded: components["schemas"]["BacklogView"] | null;
+            /**
+             * @description What the attempt that trains it does while it does not train; `null` otherwise, and from a
+             *     server or worker of schema 0042 or before.
+             */
+            phase?: ("starting" | "compiling") | null;
             progress: components["schemas"]["ProgressView"];
             /**
              * @description Slug of its project; empty from a server of schema 0010 or before.
@@ -8241,6 +8256,11 @@ export interface components {
              *     `null` otherwise.
              */
             not_uploaded: components["schemas"]["BacklogView"] | null;
+            /**
+             * @description What the attempt that trains it does while it does not train; `null` otherwise, and from a
+             *     server or worker of schema 0042 or before.
+             */
+            phase?: ("starting" | "compiling") | null;
             progress: components["schemas"]["ProgressView"];
             /**
              * @description Slug of its project; empty from a server of schema 0010 or before.

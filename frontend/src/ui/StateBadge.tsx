@@ -44,20 +44,37 @@ const LOOKS: Record<
   offline: { icon: IconPlugConnectedX, tone: "neutral" },
 };
 
+type Phase = "starting" | "compiling";
+
+const HINTS: Record<Phase, string> = {
+  starting: "The attempt loads its snapshot and libraries and builds agent and environments.",
+  compiling:
+    "An update is being compiled. The code stays on the worker, which loads it for later " +
+    "trainings of this kind.",
+};
+
 const FALLBACK = { icon: IconCircleDashed, tone: "neutral" as const, spins: false };
 
+interface StateBadgeProps {
+  state: string;
+  /** What the trainer of a run does as long as it does not train; shown in place of the state. */
+  phase?: Phase | null | undefined;
+  bare?: boolean;
+}
+
 /** Shows a state by icon and word, so that it can be read without colours. */
-export function StateBadge({ state, bare = false }: { state: string; bare?: boolean }) {
+export function StateBadge({ state, phase, bare = false }: StateBadgeProps) {
   const { icon: Icon, tone, spins } = { ...FALLBACK, ...LOOKS[state] };
   return (
     <span
       className={`${classes.badge} ${classes[tone]} ${bare ? classes.bare : ""}`}
       data-state={state}
+      title={phase ? HINTS[phase] : undefined}
     >
       <span className={spins ? classes.spins : classes.icon}>
         <Icon size={14} stroke={2} />
       </span>
-      {state}
+      {phase ?? state}
     </span>
   );
 }

@@ -101,6 +101,21 @@ def test_watch_shows_the_metrics_of_a_supervised_run(
     assert "accuracy 0.9375  loss 0.2500" in out
 
 
+def test_watch_says_what_a_run_does_before_it_trains(
+    peer: FakeHttpServer, palestra: RunCommand
+) -> None:
+    states = [("running", "starting"), ("running", "compiling"), ("running", None)]
+    answers = [
+        Answer(200, api_samples.make_page(api_samples.make_run(state=state, phase=phase)))
+        for state, phase in (*states, ("succeeded", None))
+    ]
+    peer.set_answers("GET", "/runs", *answers)
+    code, out, _ = palestra("watch", "sample-0123456789abcdef")
+    assert code == 0
+    words = [line.split()[2] for line in out.splitlines()]
+    assert words == ["starting", "compiling", "running", "succeeded"]
+
+
 def test_an_evaluation_of_one_episode_shows_no_deviation(
     peer: FakeHttpServer, palestra: RunCommand
 ) -> None:

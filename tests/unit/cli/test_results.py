@@ -194,6 +194,8 @@ def test_show_prints_a_run_with_its_attempts_jobs_and_results(
         "fences": {RUN: 1},
         "resumed_from": {RUN: "snp_old"},
         "resume_quality": "exact",
+        "compile": "compiled",
+        "simulator": "palestra",
         "started_at": api_samples.NOW,
         "ended_at": None,
         "acked_seq": 3,
@@ -239,6 +241,8 @@ def test_show_prints_a_run_with_its_attempts_jobs_and_results(
         "policy.pt2",
         JOB,
         "500 env_steps",
+        "updates     compiled",
+        "simulator   palestra",
     ):
         assert words in out
     assert "\x1b" not in out
@@ -249,6 +253,16 @@ def test_show_prints_a_run_with_its_attempts_jobs_and_results(
     assert [
         len(found[part]) for part in ("attempts", "jobs", "snapshots", "evaluations", "artifacts")
     ] == [1, 1, 2, 1, 1]
+
+
+def test_show_says_what_a_run_does_before_it_trains(
+    peer: FakeHttpServer, palestra: RunCommand
+) -> None:
+    compiling = api_samples.make_run_detail(state="running", phase="compiling")
+    peer.set_answers("GET", f"/runs/{RUN}", Answer(200, compiling))
+    for part in ("snapshots", "evaluations", "artifacts"):
+        peer.set_answers("GET", f"/runs/{RUN}/{part}", Answer(200, api_samples.make_page()))
+    assert palestra("show", RUN)[1].startswith(f"{RUN}  running (compiling)\n")
 
 
 def test_artifacts_lists_the_files_of_a_run(peer: FakeHttpServer, palestra: RunCommand) -> None:

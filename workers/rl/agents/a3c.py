@@ -22,9 +22,10 @@ from gymnasium import Space
 from torch import Tensor
 
 from palestra.contract.agents import A3cParameters
+from palestra.contract.names import CompileMode
 from workers.acceleration.update_runner import Gradient, make_runner
 from workers.core.rng import derive_generator
-from workers.core.types import AgentContext, Array, CompileMode, LearnReport, StateTree
+from workers.core.types import AgentContext, Array, LearnReport, StateTree
 from workers.rl.agents.common.actor_critic import ActorCritic, actor_critic
 from workers.rl.agents.common.optimizers import clip_to_norm
 from workers.rl.agents.shells.base import TrainingSwitch, torch_generator

@@ -58,7 +58,7 @@ export function runColumns(
       sort: (run) => run.state,
       cell: (run) => (
         <span className={classes.state}>
-          <StateBadge state={run.state} />
+          <StateBadge state={run.state} phase={run.phase} />
           <HealthMark findings={run.findings} />
         </span>
       ),
@@ -112,7 +112,9 @@ export function runColumns(
       hide: "medium",
       sort: (run) => run.progress.env_steps_per_second ?? LOW,
       cell: (run) =>
-        run.state === "running" ? formatValue(run.progress.env_steps_per_second, 3) : "–",
+        run.state === "running" && !run.phase
+          ? formatValue(run.progress.env_steps_per_second, 3)
+          : "–",
     },
     {
       id: "time",

@@ -15,6 +15,14 @@ import { RunJobs } from "./RunJobs";
 
 type Code = NonNullable<Attempt["other_code"]>;
 
+const COMPILE_HINTS: Record<NonNullable<Attempt["compile"]>, string> = {
+  eager: "Updates ran without compilation; later attempts of the run keep this.",
+  compiled:
+    "Updates were compiled; later attempts of the run keep this, since the numbers differ by " +
+    "roundings.",
+  cudagraph: "Updates were compiled and replayed as CUDA graphs (resources.compile).",
+};
+
 /** Start, duration, worker and outcome of each attempt. */
 export function AttemptsTab({ run }: { run: RunDetail }) {
   return (
@@ -117,6 +125,9 @@ function Details({
             ? `, ${attempt.resume_quality}`
             : ""}
         </span>
+      )}
+      {attempt.compile && (
+        <span title={COMPILE_HINTS[attempt.compile]}>{attempt.compile} updates</span>
       )}
       {attempt.simulator && (
         <span

@@ -63,7 +63,7 @@ export function RunFacts({ run }: { run: RunDetail }) {
         {formatCount(at)}
         {budget !== null && <span className="faint"> / {formatCount(budget)}</span>} {unit}
       </span>
-      {run.state === "running" && speed !== null && (
+      {run.state === "running" && !run.phase && speed !== null && (
         <span>
           {formatValue(speed, 3)} {metric === null ? "steps" : unit}/s
         </span>
@@ -122,13 +122,14 @@ function StepsSinceSnapshot({ run }: { run: RunDetail }) {
 
 /**
  * Estimates the remaining time from the current speed. Shows nothing if the run will first reach a
- * bound on a counter whose speed is not measured.
+ * bound on a counter whose speed is not measured, or does not train at the moment.
  */
 function TimeLeft({ run, measures }: { run: RunDetail; measures: Measures }) {
   const { fraction, env_steps_per_second: speed } = run.progress;
   const { budget, stopsEarly } = measures;
   const at = run.progress[measures.counter];
-  if (budget === null || !speed || run.state !== "running" || at >= budget) return null;
+  if (budget === null || !speed || run.state !== "running" || run.phase || at >= budget)
+    return null;
   if (fraction !== null && fraction > at / budget) return null;
   const seconds = (budget - at) / speed;
   const rounded = seconds > 120 ? Math.round(seconds / 60) * 60 : seconds;

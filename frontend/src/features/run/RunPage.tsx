@@ -123,7 +123,7 @@ function Loaded({ run }: { run: RunDetail }) {
           <Dot color={color} />
           Seed {run.seed}
           {run.replicate > 0 && <span className="faint">replicate {run.replicate}</span>}
-          <StateBadge state={run.state} />
+          <StateBadge state={run.state} phase={run.phase} />
           <QualityBadge quality={run.resume_quality} />
         </>
       }

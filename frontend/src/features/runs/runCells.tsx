@@ -108,10 +108,10 @@ function Nothing() {
 
 function State({ run }: { run: Run }) {
   return run.failure === null ? (
-    <StateBadge state={run.state} />
+    <StateBadge state={run.state} phase={run.phase} />
   ) : (
     <span title={run.failure.message}>
-      <StateBadge state={run.state} />
+      <StateBadge state={run.state} phase={run.phase} />
     </span>
   );
 }

@@ -60,7 +60,16 @@ def server() -> Iterator[ScriptedServer]:
 class SupervisorBench:
     """A real supervisor whose trainer is the scripted fake trainer, in real processes."""
 
-    def __init__(self, state: Path, server: ScriptedServer, mode: str, **changes: Any) -> None:
+    def __init__(
+        self,
+        state: Path,
+        server: ScriptedServer,
+        mode: str,
+        *,
+        renew_seconds: float = 0.3,
+        **changes: Any,
+    ) -> None:
+        self.renew_seconds = renew_seconds
         self.order = make_work_order(**changes)
         self.directory = AttemptDirectory(state / "attempts" / self.order.attempt_id)
         self.directory.create(self.order.model_dump_json().encode())
@@ -99,7 +108,9 @@ class SupervisorBench:
         os.close(self.slot)
         assert starter.stdin is not None
         starter.stdin.write(
-            json.dumps({"server": self.server.url, "token": TOKEN, "renew_seconds": 0.3}).encode()
+            json.dumps(
+                {"server": self.server.url, "token": TOKEN, "renew_seconds": self.renew_seconds}
+            ).encode()
         )
         starter.stdin.close()
         assert starter.wait(PATIENCE_SECONDS) == 0, "the first process leaves at once"

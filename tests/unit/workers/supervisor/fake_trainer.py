@@ -48,7 +48,9 @@ class Trainer:
         self.steps = steps
         self.step = 0
 
-    def train(self, *, deaf: bool = False) -> None:
+    def train(self, *, deaf: bool = False, compiles: bool = False) -> None:
+        if compiles:
+            self.compile()
         while self.step < self.steps:
             self.advance()
             word = self.wait_for_order(0.01)
@@ -56,6 +58,19 @@ class Trainer:
                 self.end(*ENDS[word])
                 return
         self.end(Outcome.SUCCEEDED, Cause.BUDGET)
+
+    def compile(self) -> None:
+        """States what a trainer states, until the file `next` is there for each step."""
+        for counters in ({}, {"update": 0, "compile": "compiled", "compiling": True}):
+            if counters:
+                write_atomically(self.directory.progress, json.dumps(counters).encode())
+            while not (next_ := self.directory.root / "next").exists():
+                self.wait_for_order(0.01)
+            next_.unlink()
+        final = {"update": 1, "compile": "compiled", "compiling": False}
+        write_atomically(self.directory.progress, json.dumps(final).encode())
+        while not (self.directory.root / "next").exists():
+            self.wait_for_order(0.01)
 
     def advance(self) -> None:
         self.step += 1
@@ -150,7 +165,9 @@ def main() -> None:
     parser.add_argument("--attempt-dir", type=Path)
     directory = AttemptDirectory(parser.parse_args().attempt_dir)
     mode, _, argument = os.environ.get("PALESTRA_TEST_TRAINER", "train").partition(":")
-    trainer = Trainer(directory, int(argument or 10**9) if mode in {"train", "deaf"} else 10**9)
+    trainer = Trainer(
+        directory, int(argument or 10**9) if mode in {"train", "deaf", "compile"} else 10**9
+    )
     (directory.root / "environ.json").write_text(json.dumps(dict(os.environ)))
     (directory.root / "inputs.json").write_text(
         json.dumps(
@@ -163,8 +180,8 @@ def main() -> None:
     )
     sys.stdout.write("hello from the trainer\n")
     match mode:
-        case "train":
-            trainer.train()
+        case "train" | "compile":
+            trainer.train(compiles=mode == "compile")
         case "deaf":
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             trainer.train(deaf=True)

@@ -19,10 +19,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from palestra.contract.names import CompileMode
 from workers.acceleration.compiled_update import StateBuffers
 from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import make_stacked_runner
-from workers.core.types import Array, CompileMode, Experience, LearnReport, StateTree
+from workers.core.types import Array, Experience, LearnReport, StateTree
 from workers.rl.agents.common.learning_state import learning_rates, replace_learning_rates
 from workers.rl.agents.packs.packed_agents import PackedAgents
 from workers.rl.agents.packs.replay_agents import PackedReplayAgents

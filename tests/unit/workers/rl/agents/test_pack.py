@@ -15,6 +15,7 @@ from palestra.contract.agents import (
     PpoParameters,
 )
 from palestra.contract.envs import EnvDefinition
+from palestra.contract.names import CompileMode
 from tests.support.trainer_fakes import (
     FakeControl,
     FakeEvaluator,
@@ -32,7 +33,7 @@ from workers.acceleration import update_runner
 from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import eager_gradient, make_stacked_runner
 from workers.assembly.registry import agent_factory
-from workers.core.types import AgentContext, CompileMode, StopReason, Unit
+from workers.core.types import AgentContext, StopReason, Unit
 from workers.engine.engine import Engine
 from workers.engine.lockstep import run_in_lockstep
 from workers.engine.parts import Parts

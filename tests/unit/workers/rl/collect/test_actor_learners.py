@@ -174,6 +174,7 @@ def make_actor_learner(
             index,
             mode="eager",
             scales_by_bounds=True,
+            compilations=SharedCount(),
         )
 
 
