@@ -265,8 +265,8 @@ def _compile_for_this_processor(
 
     if config.cpp.vec_isa_ok is None:
         with contextlib.suppress(Exception):  # An older compiler may not know all of them.
-            known = {**options, "cpp.vec_isa_ok": True}
-            return aot_compile(graph, tuple(examples), options=known)
+            untried = {**options, "cpp.vec_isa_ok": True}
+            return aot_compile(graph, tuple(examples), options=untried)
         cpu_vec_isa.valid_vec_isa_list.cache_clear()
     return aot_compile(graph, tuple(examples), options=dict(options))
 

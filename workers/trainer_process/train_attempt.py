@@ -206,10 +206,8 @@ def _write_progress(attempt: RunningAttempt, *trainings: Training) -> Iterator[N
         for training in trainings:
             training.recorder.record_note("compile_failed", reason)
 
-    progress, COMPILATIONS.on_failure = (
-        ProgressFile(attempt.directory.progress, describe),
-        note_failure,
-    )
+    COMPILATIONS.on_failure = note_failure
+    progress = ProgressFile(attempt.directory.progress, describe)
     progress.start()
     try:
         yield

@@ -45,10 +45,10 @@ async def renew(
     )
     assert job is not None
     values: dict[str, Any] = body.model_dump(
-        include={"env_step", "update", "spooled_seq", "trainer_pid"}
+        include={"env_step", "update", "spooled_seq", "trainer_pid", "compile"}
     )
-    values |= {"phase": body.phase, "compile": body.compile or attempt.compile}
-    shown = build_backlog_view(attempt.backlog), attempt.phase
+    values["phase"] = body.phase
+    before = build_backlog_view(attempt.backlog), attempt.phase
     values["backlog"] = endings.clean_document(body.backlog.model_dump(mode="json"))
     if not await rows.renew(session, attempt, values, settings.lease_seconds):
         return RenewalAnswer(
@@ -59,7 +59,7 @@ async def renew(
             session, job, JobState.RUNNING, TransitionDetails(actor=f"attempt:{attempt.id}")
         )
     backlog = build_backlog_view(attempt.backlog)
-    if (backlog, attempt.phase) != shown:
+    if (backlog, attempt.phase) != before:
         await job_state.append_events(
             session,
             job,

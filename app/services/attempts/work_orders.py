@@ -172,8 +172,8 @@ async def _keep_compile_mode(
         return resources
     decided = await rows.find_compile_mode(session, trained) if trained else None
     # The numbers of a CUDA graph are those of its kernels, and `auto` never takes one.
-    kept = "compiled" if decided == "cudagraph" else decided
-    return resources if kept is None else resources.model_copy(update={"compile": kept})
+    mode = "compiled" if decided == "cudagraph" else decided
+    return resources if mode is None else resources.model_copy(update={"compile": mode})
 
 
 # Frozen documents, of which many jobs have the same ones.

@@ -27,16 +27,16 @@ async def test_a_run_shows_what_its_attempt_does_before_it_trains(
     assert (await world.run(run_id)).phase is None
     attempt = (await world.claim(job.id, worker)).work_order.attempt_id
     assert (await world.run(run_id)).phase == "starting"
-    shown = []
+    phases = []
     for phase in ("starting", "compiling", "compiling", None, "compiling", None):
         await world.renew(attempt, phase=phase)
-        shown.append((await world.run(run_id)).phase)
-    assert shown == ["starting", "compiling", "compiling", None, "compiling", None]
+        phases.append((await world.run(run_id)).phase)
+    assert phases == ["starting", "compiling", "compiling", None, "compiling", None]
     await world.renew(attempt, phase="compiling")
     await world.send_heartbeat(worker, dead=[attempt])
     assert (await world.run(run_id)).phase is None
-    phases = await list_phases(database, run_id)
-    assert phases == ["starting", "compiling", None, "compiling", None, "compiling", None, None]
+    in_events = await list_phases(database, run_id)
+    assert in_events == ["starting", "compiling", None, "compiling", None, "compiling", None, None]
 
 
 async def test_a_worker_that_states_no_phase_shows_a_running_training(
