@@ -179,9 +179,6 @@ async def _prepare(
         if held is not None and held.scopes >= set(scopes.split(",")) and good_pool:
             made[name] = None
         elif enrols:
-            if held is not None and held.token_id and held.scopes == {Scope.WORKER}:
-                # The token of a user with which earlier versions enrolled this worker.
-                await tokens.end(session, held)
             made[name] = (await _issue_enrolment(session, name, values.pool, _NEVER)).secret
         else:
             made[name] = (await _issue(session, _token_request(name, scopes, _TOKEN_DAYS))).secret

@@ -205,7 +205,7 @@ async def measure(url: str, directory: Path, count: int) -> None:
     await fill(world, store, count)
     other = await make_other_project(world)
     (job,) = await other.list_jobs()
-    registered = await other.register(name="w2", by=other.machine)
+    registered = await other.register(name="w2", by=await other.make_enrolment())
     order = (await other.start(job.id, registered.worker_id)).work_order
     beside = OtherProjectRequests(other, job.run_ids[0], order.attempt_id)
     alone = await beside.measure_until(asyncio.Event(), ALONE)

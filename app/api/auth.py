@@ -26,7 +26,6 @@ from app.domain.principal import Principal
 from app.services.access import principals, rights
 from app.services.access.attempt_tokens import AttemptTokens
 from app.services.access.last_used import UsedCredentials
-from palestra.contract.names import Scope
 from palestra.contract.permissions import Permission
 
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -212,7 +211,7 @@ def _check_scope(principal: Principal, permission: Permission) -> None:
 
 async def require_enrolment(principal: CurrentPrincipal) -> Principal:
     """Requires an enrolment token, or the secret of a worker that registers again."""
-    if Scope.WORKER not in principal.scopes:
+    if principal.pool is None:
         raise build_forbidden(
             "missing_scope",
             "Only workers may do this. They enrol with a token of their pool, which an "

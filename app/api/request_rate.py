@@ -7,9 +7,8 @@ from app.api.errors import HttpProblemError
 from app.domain.login_limits import Allowance, GuessBudget
 from app.domain.principal import Principal
 from app.settings import Settings
-from palestra.contract.names import Scope
 
-_ENROLMENT = frozenset({Scope.WORKER})
+_WITH_OTHER_LIMITS = frozenset({"worker", "attempt", "enrolment"})
 
 
 class RequestRate:
@@ -38,9 +37,7 @@ class RequestRate:
         Raises:
             HttpProblemError: 429 `too_many_requests` with the seconds to wait.
         """
-        if not self._per_second or principal.via in {"worker", "attempt"}:
-            return
-        if principal.scopes == _ENROLMENT:
+        if not self._per_second or principal.via in _WITH_OTHER_LIMITS:
             return
         at = time.monotonic() if now is None else now
         wait = self._budget.wait(principal.credential_id, at)

@@ -19,7 +19,7 @@ SECONDS: Final = 15.0
 """Seconds after which fewer batches are moved: those of a training then, which sends four batches a
 second, are about as many."""
 _ENDED_PERIOD: Final = 10
-"""Rounds after which ended attempts, epochs and blocks of earlier versions are looked for."""
+"""Rounds after which ended attempts and epochs are looked for."""
 _AT_ONCE: Final = 20
 
 
@@ -53,11 +53,7 @@ class CurveCompactor:
     async def _finish(self) -> None:
         async with self._database.read() as session:
             ended = await rows.list_ended_attempts(session, _AT_ONCE)
-            unconverted = await rows.list_unconverted_runs(session, _AT_ONCE)
         for attempt_id in ended:
             with tolerate(_log, "curve_compactor.attempt_failed", attempt_id=attempt_id):
                 await compaction.finish_attempt(self._database, attempt_id)
-        for run_id in unconverted:
-            with tolerate(_log, "curve_compactor.run_failed", run_id=run_id):
-                await compaction.rewrite_blocks(self._database, run_id)
         await epoch_compaction.compact_epochs(self._database)

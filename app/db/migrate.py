@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 import migrations
 from app.db.engine import build_async_url
 from app.db.sqlite_statistics import write_statistics
-from app.db.startup_check import DatabaseStartError, extract_first_line, refuse_newer
+from app.db.startup_check import DatabaseStartError, extract_first_line, refuse_unknown
 
 _UPGRADE_LOCK: Final = 0x70616C_7570
 
@@ -35,8 +35,8 @@ def upgrade(url: str, revision: str = "head", *, progress: ReportProgress | None
         progress: Is told each step, and how far those are that move much data.
 
     Raises:
-        DatabaseStartError: If a newer Palestra made the database, or it cannot be reached or
-            changed.
+        DatabaseStartError: If the database's schema is newer, or too old, or the database cannot
+            be reached or changed.
     """
     try:
         with _connection(url) as connection:
@@ -50,7 +50,7 @@ def upgrade(url: str, revision: str = "head", *, progress: ReportProgress | None
 def _upgrade(connection: Connection, revision: str, progress: ReportProgress | None) -> str:
     found = read_version(connection)
     if found is not None:
-        refuse_newer(found)
+        refuse_unknown(found)
     connection.commit()
     configuration = build_config()
     configuration.attributes["connection"] = connection

@@ -4,8 +4,7 @@ A list shows the latest and the best evaluation of a hundred runs, so a record h
 without its neighbours. What all records have in common, names and their order, is in a dictionary
 instead, which makes zstd take a quarter of the text.
 
-SQLite stores bytes, PostgreSQL the same in base64, since the column was declared as text. Texts of
-earlier versions are read as they are.
+SQLite stores bytes, PostgreSQL the same in base64, since the column was declared as text.
 """
 
 import base64
@@ -21,7 +20,7 @@ _FIRST: Final = b"\x01"
 """Names the dictionary. A stored record needs the one that it was written with, so a better one
 gets another number."""
 _IN_BASE64: Final = "zstd:"
-"""Begins a record in PostgreSQL; JSON of a record begins with a brace."""
+"""Begins a record in PostgreSQL."""
 _LEVEL: Final = 3
 _DICTIONARY: Final = (
     b'{"run":"run_01m8d46886fne8pq096g48wb4c","type":"evaluation","env_step":8192,"update":3072,'
@@ -56,12 +55,12 @@ class RecordText(TypeDecorator[str]):
         Raises:
             ValueError: If the dictionary is unknown.
         """
-        if isinstance(value, str) and value.startswith(_IN_BASE64):
-            value = base64.b64decode(value[len(_IN_BASE64) :])
-        if value is None or isinstance(value, str):
-            return value
+        if value is None:
+            return None
+        if isinstance(value, str):
+            value = base64.b64decode(value.removeprefix(_IN_BASE64))
         if value[:1] != _FIRST:
-            raise ValueError("the record was written by a later version")
+            raise ValueError("the record was written by another version")
         return _get_codecs()[1].decompress(value[1:]).decode()
 
 

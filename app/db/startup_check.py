@@ -1,6 +1,7 @@
 """Checks a database before the server uses it: reachable, writable, and of a known schema."""
 
 from pathlib import Path
+from typing import Final
 
 from sqlalchemy import inspect, text
 from sqlalchemy.engine import Connection
@@ -9,6 +10,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 import migrations
 from app.db.engine import Database
+
+_LAST_WITH_FORMER_STEPS: Final = "1b3b4e36718c"
+"""Last commit with the migrations 0001 to 0043, which one migration replaces."""
 
 
 class DatabaseStartError(Exception):
@@ -38,24 +42,30 @@ async def _check_schema(connection: AsyncConnection) -> None:
     version = await connection.run_sync(_version)
     if version is None:
         raise DatabaseStartError("the database has no tables yet: run `palestra db upgrade` first")
-    refuse_newer(version)
+    refuse_unknown(version)
     if version != list_revisions()[-1]:
         raise DatabaseStartError(
             f"the database has the older schema {version}: run `palestra db upgrade` first"
         )
 
 
-def refuse_newer(version: str) -> None:
-    """Refuses a schema that is newer than this code.
+def refuse_unknown(version: str) -> None:
+    """Refuses a schema that this code cannot upgrade.
 
     Raises:
-        DatabaseStartError: If it is newer; the message states what to do.
+        DatabaseStartError: If it is newer, or older than the first migration; the message states
+            what to do.
     """
     known = list_revisions()
-    if version not in known:
+    if version > known[-1]:
         raise DatabaseStartError(
             f"the database has the newer schema {version}, this Palestra knows up to "
             f"{known[-1]}: upgrade Palestra"
+        )
+    if version not in known:
+        raise DatabaseStartError(
+            f"the database has the schema {version}, this Palestra upgrades from {known[0]} on: "
+            f"run `palestra db upgrade` of commit {_LAST_WITH_FORMER_STEPS} first"
         )
 
 

@@ -1,8 +1,8 @@
 """Returns the free pages of an SQLite file to the file system, all at once.
 
 A file of a server of this version has `auto_vacuum=INCREMENTAL`, and the daemon returns its pages
-bit by bit. A file of an earlier version keeps the pages of deleted rows for later rows; rewriting
-it once changes that.
+bit by bit. A file that was made without it, such as one restored from an SQL dump, keeps the pages
+of deleted rows for later rows; rewriting it once changes that.
 """
 
 import sqlite3

@@ -69,7 +69,7 @@ class Principal:
     derivation_key: str = field(default="", repr=False)
     """Key from which this caller's secrets are derived (`app.domain.secrets.derive_secret`).
 
-    Empty for a browser login and an attempt.
+    Empty unless it is an enrolment token or a worker.
     """
 
     @property

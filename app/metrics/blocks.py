@@ -1,16 +1,12 @@
 """Blocks: consecutive points of one series, as compressed columns.
 
 A block is a header and the columns that `app.metrics.column_codec` writes, so every value is
-restored bit by bit. Blocks of the first version (`PCB1`: one zlib stream, integers as differences,
-floats unchanged) are read too. Never pickle; a damaged block is refused.
+restored bit by bit. Never pickle; a damaged block is refused.
 """
 
 import struct
-import zlib
 from collections.abc import Sequence
 from typing import Final
-
-import numpy as np
 
 from app.metrics import column_codec, point_tables
 from app.metrics.column_codec import ColumnDamagedError
@@ -46,9 +42,6 @@ MAX_POINTS: Final = 65_536
 _HEADER: Final = struct.Struct("<4sBBI")
 _MAGIC: Final = b"PCB2"
 _KIND: Final = 2
-_FIRST_MAGIC: Final = b"PCB1"
-_PLAIN: Final = 0
-_ZLIB: Final = 1
 _INTS: Final = ("seq", "env_step", "update", "episode")
 _FLOATS: Final = ("wall", "value")
 _MAX_POINTS: Final = 2**28
@@ -72,9 +65,8 @@ def decode(content: bytes) -> Columns:
     if content.startswith(point_tables.SERIES_MAGIC):
         return point_tables.decode_series(content)
     try:
-        is_first, count, names, data = _open(content)
-        return _first_columns(data, count, names) if is_first else _columns(data, count, names)
-    except (struct.error, zlib.error, ColumnDamagedError, ValueError) as error:
+        return _columns(*_open(content))
+    except (struct.error, ColumnDamagedError, ValueError) as error:
         raise BlockDamagedError(str(error)) from error
 
 
@@ -91,43 +83,25 @@ def decode_counter(content: bytes, axis: str) -> tuple[Ints, Floats]:
         columns = decode(content)
         return getattr(columns, axis), columns.value
     try:
-        _, count, names, data = _open(content)
+        count, names, data = _open(content)
         places = len(_INTS) + len(names) + len(_FLOATS)
         return column_codec.decode_two(data, count, places, _INTS.index(axis), places - 1)
-    except (struct.error, zlib.error, ColumnDamagedError, ValueError) as error:
+    except (struct.error, ColumnDamagedError, ValueError) as error:
         raise BlockDamagedError(str(error)) from error
 
 
-def _open(content: bytes) -> tuple[bool, int, Sequence[str], bytes]:
-    """Returns whether a block is of the first version, its length, names and encoded columns."""
+def _open(content: bytes) -> tuple[int, Sequence[str], bytes]:
+    """Returns the number of points, the names of further columns, and the encoded columns."""
     magic, kind, extras, count = _HEADER.unpack_from(content)
-    is_first = magic == _FIRST_MAGIC and kind in {_PLAIN, _ZLIB}
-    if not (is_first or (magic, kind) == (_MAGIC, _KIND)) or count > _MAX_POINTS:
+    if (magic, kind) != (_MAGIC, _KIND) or count > _MAX_POINTS:
         raise BlockDamagedError("not a block of this version")
-    body = content[_HEADER.size :]
-    if kind == _ZLIB:
-        body = zlib.decompress(body)
-    head, end, data = body.partition(b"\n")
+    head, end, data = content[_HEADER.size :].partition(b"\n")
     if not end:
         raise BlockDamagedError("the block is truncated")
-    return is_first, count, head.decode().split(",") if extras else [], data
+    return count, head.decode().split(",") if extras else [], data
 
 
-def _columns(data: bytes, count: int, names: Sequence[str]) -> Columns:
+def _columns(count: int, names: Sequence[str], data: bytes) -> Columns:
     ints, (wall, value) = column_codec.decode(data, count, len(_INTS) + len(names), len(_FLOATS))
     extra = dict(zip(names, ints[len(_INTS) :], strict=True))
-    return Columns(ints[0], ints[1], ints[2], ints[3], wall, value, extra)
-
-
-def _first_columns(data: bytes, count: int, names: Sequence[str]) -> Columns:
-    rows = len(_INTS) + len(names)
-    if len(data) != 8 * count * (rows + len(_FLOATS)):
-        raise BlockDamagedError("the block is truncated")
-    ints = (
-        np.frombuffer(data, "<i8", count * rows).reshape(rows, count).cumsum(axis=1, dtype=np.int64)
-    )
-    wall, value = np.frombuffer(data, "<f8", count * len(_FLOATS), 8 * count * rows).reshape(
-        len(_FLOATS), count
-    )
-    extra = {name: ints[len(_INTS) + row] for row, name in enumerate(names)}
     return Columns(ints[0], ints[1], ints[2], ints[3], wall, value, extra)

@@ -27,7 +27,7 @@ class StoredSize(Protocol):
 
     @property
     def levels(self) -> int:
-        """See `pyramid.pack_levels`; negative for a block of an earlier version."""
+        """See `pyramid.pack_levels`; 0 without rollups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,8 @@ def choose_merged(stored: Sequence[StoredSize], new: int) -> list[int]:
 def choose_rewritten(stored: Sequence[StoredSize], most_points: int) -> list[int]:
     """Returns the IDs of neighbouring blocks that should be rewritten when no points follow.
 
-    Those are several small ones, those of an earlier version, and those that have rollups only
-    because points followed. Call it again after the rewriting until it returns none.
+    Those are several small ones, and those that have rollups only because points followed. Call it
+    again after the rewriting until it returns none.
 
     Args:
         stored: Blocks of one series and attempt in order.
@@ -75,7 +75,7 @@ def choose_rewritten(stored: Sequence[StoredSize], most_points: int) -> list[int
     """
     section: list[StoredSize] = []
     for one in stored:
-        if one.levels >= 0 and one.points >= COMPLETE:
+        if one.points >= COMPLETE:
             if _is_worth_it(section):
                 break
             section = []
@@ -101,7 +101,7 @@ def build_blocks(columns: Columns, *, is_live: bool = False) -> Iterator[BuiltBl
 
 def _is_worth_it(section: Sequence[StoredSize]) -> bool:
     return len(section) > 1 or any(
-        one.levels < 0 or (one.levels > 0 and one.points < pyramid.LEAST_POINTS) for one in section
+        one.levels > 0 and one.points < pyramid.LEAST_POINTS for one in section
     )
 
 

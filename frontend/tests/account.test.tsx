@@ -201,16 +201,6 @@ describe("the caller's tokens", () => {
     ]);
   });
 
-  it("of earlier versions with which workers enrol are marked, and get no new secret", async () => {
-    tokens = [token("rack", { scopes: ["worker"] }), token("laptop")];
-    open();
-    const row = await screen.findByRole("row", { name: /^rack/ });
-    expect(within(row).getByText("legacy")).toHaveAttribute("title", expect.stringMatching(/pool/));
-    expect(screen.getByRole("button", { name: "Rotate laptop" })).toBeInTheDocument();
-    expect(within(row).queryByRole("button", { name: "Rotate rack" })).toBeNull();
-    expect(within(row).getByRole("button", { name: "Revoke rack" })).toBeInTheDocument();
-  });
-
   it("are rotated with an overlap, and revoked after a question", async () => {
     open();
     await userEvent.click(await screen.findByRole("button", { name: "Rotate laptop" }));

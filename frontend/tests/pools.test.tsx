@@ -66,7 +66,6 @@ const token = (id: string, name: string, changes: object = {}) => ({
   created_at: "2026-10-02T08:00:00Z",
   expires_at: null,
   last_used_at: null,
-  legacy: false,
   secret: null,
   ...changes,
 });
@@ -212,11 +211,10 @@ describe("a pool", () => {
     ]);
   });
 
-  it("lists legacy tokens for replacement, and revokes one after a question", async () => {
-    tokens = [token("tok_1", "rack 3"), token("tok_2", "workers", { legacy: true })];
+  it("lists its tokens, and revokes one after a question", async () => {
+    tokens = [token("tok_1", "rack 3"), token("tok_2", "workers")];
     open("/admin/pools/gpu");
-    expect(await screen.findByText(/A legacy token is a user's/)).toBeInTheDocument();
-    await userEvent.click(screen.getByRole("button", { name: "Revoke workers" }));
+    await userEvent.click(await screen.findByRole("button", { name: "Revoke workers" }));
     const dialog = await screen.findByRole("dialog", { name: "Revoke workers?" });
     await userEvent.click(within(dialog).getByRole("button", { name: "Revoke", hidden: true }));
     await waitFor(() => expect(sent).toEqual(["DELETE /api/v1/pools/gpu/enrolment-tokens/tok_2"]));

@@ -68,7 +68,8 @@ def upgrade(context: typer.Context) -> None:
 def vacuum(context: typer.Context) -> None:
     """Rewrites the SQLite file without the space of deleted rows; stop the server first.
 
-    Needed once for files of earlier versions: the server returns such space by itself then.
+    Needed once for a file made without auto_vacuum, such as one restored from an SQL dump: the
+    server returns such space by itself then.
     """
     _keep_database("vacuum", context)
 

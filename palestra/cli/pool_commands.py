@@ -237,11 +237,10 @@ def list_tokens(
             row.created_by or "-",
             "never" if row.expires_at is None else f"{row.expires_at:%Y-%m-%d}",
             "-" if row.last_used_at is None else f"{row.last_used_at:%Y-%m-%d %H:%M}",
-            "a user's token: replace it" if row.legacy else "",
         )
         for row in rows
     ]
-    return show(build_table(("token", "name", "made by", "expires", "last used", "notes"), cells))
+    return show(build_table(("token", "name", "made by", "expires", "last used"), cells))
 
 
 def create_token(

@@ -8,7 +8,6 @@ Reads and writes the file of logins.
 import json
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -187,15 +186,8 @@ def remember_project(url: str, slug: str | None) -> Path:
 
 
 def _read_of_server(kind: str, url: str) -> object:
-    """Returns what is stored for a server; earlier versions stored addresses as they were typed."""
     entries: dict[str, object] = read_logins().get(kind, {})
-    with suppress(KeyError):
-        return entries[url]
-    for typed, value in entries.items():
-        with suppress(AddressError):
-            if parse_server_address(typed) == url:
-                return value
-    return None
+    return entries.get(url)
 
 
 def _store(logins: Mapping[str, Any]) -> Path:

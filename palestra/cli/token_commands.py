@@ -68,7 +68,7 @@ def list_tokens(server: Server = None, token_file: TokenFile = None, json: Json 
             "never" if row.expires_at is None else f"{row.expires_at:%Y-%m-%d}",
             "-" if row.last_used_at is None else f"{row.last_used_at:%Y-%m-%d %H:%M}",
             row.last_used_address or "-",
-            _state(row),
+            "" if row.revoked_at is None else "revoked",
         )
         for row in rows
     ]
@@ -84,12 +84,6 @@ def list_tokens(server: Server = None, token_file: TokenFile = None, json: Json 
         "state",
     )
     return show(build_table(headings, cells))
-
-
-def _state(row: TokenView) -> str:
-    if row.revoked_at is not None:
-        return "revoked"
-    return "enrols workers: replace it" if Scope.WORKER in row.scopes else ""
 
 
 def create(

@@ -186,9 +186,5 @@ class EnrolmentTokenView(View):
     created_at: datetime
     expires_at: datetime | None
     last_used_at: datetime | None
-    legacy: bool
-    """Whether it is a user's token of the scope `worker`, which enrols workers in any pool that
-    admits its project and ends with its user. Replace it by a token of the pool.
-    """
     secret: str | None = None
     """Only in the answer that creates it."""

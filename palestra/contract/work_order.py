@@ -150,14 +150,10 @@ class ClaimAnswer(Document):
     """Valid for this attempt only, and only until the attempt ends."""
     lease_seconds: Annotated[float, Field(gt=0)]
     renew_seconds: Annotated[float, Field(gt=0)]
-    takes_tables: bool = False
-    """Whether the server takes records of the type `table`; to an older one the trainer sends each
-    series as a record of its own.
-    """
-    takes_open_lines: bool = False
-    """Whether the server takes `LogLines.open_lines`; to an older one the supervisor sends complete
-    lines only.
-    """
+    takes_tables: bool = True
+    """Always true: workers up to commit 1b3b4e36718c send each series as a record without it."""
+    takes_open_lines: bool = True
+    """Always true: workers up to commit 1b3b4e36718c send complete lines only without it."""
 
 
 class Backlog(Document):

@@ -89,9 +89,9 @@ NAMES: dict[str, tuple[str, ...]] = {
         "minimize",
         "sequence",
     ),
-    "workers.estimators.models": ("classifier", "dqn", "vpg", "model_function"),
+    "workers.supervised.models": ("classifier", "dqn", "vpg", "model_function"),
     "workers.core.recipes": ("rebuildable",),
-    "workers.envs.own": ("register_own",),
+    "workers.rl.envs.builtin": ("register_own",),
 }
 """Documented modules with their documented members."""
 
@@ -114,7 +114,7 @@ def test_documented_names_can_be_imported(module: str, name: str) -> None:
 
 
 def test_two_documented_paths_give_the_same_object() -> None:
-    paths = ("workers.estimators.models", "workers.snapshot", "workers.entrypoints.trainer")
+    paths = ("workers.supervised.models", "workers.snapshot", "workers.entrypoints.trainer")
     models, snapshot, trainer = map(importlib.import_module, paths)
     assert [models.model_function(name) for name in ("classifier", "dqn", "vpg")] == [
         models.classifier,
@@ -135,8 +135,8 @@ def test_classes_in_recipes_are_marked_under_their_documented_path() -> None:
 
 def test_own_environments_are_registered_by_their_documented_module() -> None:
     code = (
-        "import gymnasium; print(*(gymnasium.make('workers.envs.own:palestra/' + name).spec.id for "
-        "name in ('BitFlip-v0', 'Recall-v0')))"
+        "import gymnasium; print(*(gymnasium.make('workers.rl.envs.builtin:palestra/' + name)"
+        ".spec.id for name in ('BitFlip-v0', 'Recall-v0')))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["palestra/BitFlip-v0", "palestra/Recall-v0"]

@@ -37,10 +37,10 @@ from workers.entrypoints.trainer import Trainer
 from workers.entrypoints.trainer_parts.process_sampler import ProcessSampler
 from workers.entrypoints.trainer_parts.samplers import LocalSampler, VecSampler
 from workers.estimators import Agent, Estimator, Memory, RunConfig
-from workers.estimators.models import classifier, dqn
 from workers.snapshot import SnapshotConfig
+from workers.supervised.models import classifier, dqn
 
-BIT_FLIP = "workers.envs.own:palestra/BitFlip-v0"
+BIT_FLIP = "workers.rl.envs.builtin:palestra/BitFlip-v0"
 """Documented ID of an environment of Palestra, which is stored unchanged."""
 SAMPLERS: dict[str, Callable[..., Any]] = {
     "local": LocalSampler,

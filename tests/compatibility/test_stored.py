@@ -23,7 +23,6 @@ from app.services.curves import curves
 from app.services.experiments import experiments
 from app.services.snapshots import snapshots
 from palestra.contract.identity import hash_definition
-from palestra.contract.names import Scope
 from palestra.contract.queries import SeriesQuery
 from palestra.contract.work_order import WorkOrder
 from tests.compatibility.make import BIT_FLIP, DEFINITIONS, SAMPLERS, make_batches
@@ -35,9 +34,9 @@ from workers.entrypoints.experiment import RLExperiment
 from workers.entrypoints.functional import train_agent, train_agent_async
 from workers.entrypoints.trainer import Trainer
 from workers.estimators import Agent, Estimator, Memory, RunConfig
-from workers.estimators.models import classifier, dqn
 from workers.snapshot import SnapshotConfig
 from workers.snapshot.attempt_store import load_snapshot
+from workers.supervised.models import classifier, dqn
 
 ASSETS = Path(__file__).parents[1] / "assets" / "stored"
 
@@ -144,10 +143,8 @@ async def world(stored_version: Path, tmp_path: Path) -> AsyncIterator[World]:
         ProjectRow(id=known["project"], slug="default", name="default"),
         UserRow(id=known["admin"], name="admin", is_admin=True),
     )
-    callers = [
-        make_principal(project, user, scopes) for scopes in (ALL, ALL, frozenset({Scope.WORKER}))
-    ]
-    yield World(database, project.id, *callers)
+    admin = make_principal(project, user, ALL)
+    yield World(database, project.id, admin, admin)
     await database.dispose()
 
 

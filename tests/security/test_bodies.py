@@ -101,7 +101,7 @@ async def test_large_bodies_are_parsed_outside_of_the_event_loop(
             ("worker", "worker"),
         )
     }
-    tokens = {"attempt": "live_attempt"}
+    tokens = {"attempt": "live_attempt", "worker": "enrolment"}
     for attack in list_attacks(names):
         async with shared.client(tokens.get(attack.who, attack.who)) as client:
             headers = {"Content-Type": "application/json"}

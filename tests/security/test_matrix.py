@@ -228,7 +228,6 @@ PERMITS: dict[str, frozenset[str] | set[str]] = {
     "foreign": EVERYTHING - {ADMIN, PERSON},
     "administrator": EVERYTHING - {SUBMIT, MAINTAIN},
     "disabled": set(),
-    "worker": {ENROL, ANYONE},
     "enrolment": {ENROL},
     "own_worker": {OWN, ENROL},
     "live_attempt": {ATTEMPT, READ_OR_ATTEMPT},

@@ -10,7 +10,6 @@ import httpx
 import pytest
 
 from tests.app.api.serving import ORIGIN, AppServer
-from tests.support.legacy_tokens import write_legacy_token
 from tests.support.server_fixture import advance_clock, make_definition
 from tests.support.waiting import until
 
@@ -36,7 +35,7 @@ def _open_client(shared: AppServer, made: dict[str, Any]) -> httpx.AsyncClient:
     return shared.client(made["id"])
 
 
-@pytest.mark.parametrize("who", ["reader", "submitter", "worker", "live_attempt"])
+@pytest.mark.parametrize("who", ["reader", "submitter", "enrolment", "live_attempt"])
 async def test_a_token_without_the_admin_scope_cannot_manage_tokens(
     shared: AppServer, who: str
 ) -> None:
@@ -97,32 +96,7 @@ async def test_a_token_that_enrols_workers_is_refused_with_the_way_to_a_pools_to
         assert len((await client.get(f"{TOKENS}?limit=500")).json()["items"]) == count
 
 
-async def test_a_legacy_token_enrols_workers_and_is_listed_but_gets_no_new_secret(
-    shared: AppServer,
-) -> None:
-    world = shared.world
-    async with shared.database.write() as session:
-        legacy_id, shared.tokens["legacy"] = await write_legacy_token(
-            session, world.project_id, world.admin.user_id, "rack 3"
-        )
-    async with shared.client("legacy") as machine:
-        assert (await machine.post("/api/v1/workers", json={})).status_code == 422, "admitted"
-    async with shared.client("user") as client:
-        own = (await client.get(f"{TOKENS}?limit=500")).json()["items"]
-        assert {one["id"]: one["scopes"] for one in own}[legacy_id] == ["worker"]
-        of_pool = (await client.get("/api/v1/pools/default/enrolment-tokens")).json()["items"]
-        assert {one["id"]: one["legacy"] for one in of_pool}[legacy_id] is True
-        async with _log_in_browser(shared) as login:
-            refused = await _rotate_token(login, legacy_id)
-        assert (refused.status_code, refused.json()["code"]) == (409, "enrolment_token_needed")
-        assert (await client.delete(f"{TOKENS}/{legacy_id}")).status_code == 204
-    async with shared.client("legacy") as machine:
-        assert (await machine.post("/api/v1/workers", json={})).status_code == 401
-
-
-async def test_revoking_a_token_revokes_the_tokens_it_created_except_workers(
-    shared: AppServer,
-) -> None:
+async def test_revoking_a_token_revokes_the_tokens_it_created(shared: AppServer) -> None:
     async with shared.client("user") as owner:
         parent = await _make_token(owner, "read", "admin")
         async with _open_client(shared, parent) as client:
@@ -130,11 +104,6 @@ async def test_revoking_a_token_revokes_the_tokens_it_created_except_workers(
         async with _open_client(shared, child) as client:
             grandchild = await _make_token(client, "read")
         unrelated = await _make_token(owner, "read")
-        world = shared.world
-        async with shared.database.write() as session:
-            _, shared.tokens["machine"] = await write_legacy_token(
-                session, world.project_id, world.admin.user_id, "m", parent_id=parent["id"]
-            )
         assert (await owner.delete(f"{TOKENS}/{parent['id']}")).status_code == 204
     alive = {}
     for name, made in {
@@ -146,8 +115,6 @@ async def test_revoking_a_token_revokes_the_tokens_it_created_except_workers(
         async with _open_client(shared, made) as client:
             alive[name] = (await client.get("/api/v1/session")).status_code == 200
     assert alive == {"parent": False, "child": False, "grandchild": False, "unrelated": True}
-    async with shared.client("machine") as machine:
-        assert (await machine.post("/api/v1/workers", json={})).status_code == 422
 
 
 async def test_a_token_permits_no_more_than_its_users_present_role(shared: AppServer) -> None:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import select
@@ -129,7 +129,7 @@ async def share_worker(*projects: MarkedProject) -> None:
     world = projects[0].served.world
     for made in projects:
         await world.make_pool("shared", project_id=made.project.id)
-    by = replace(projects[0].owner, scopes=frozenset({Scope.WORKER}))
+    by = await world.make_enrolment("shared", projects[0].owner.user_id)
     worker = await world.register(by=by, name="shared-worker", pool="shared")
     for slot, made in enumerate(projects):
         await made._submit(pool="shared", seeds=[801])
@@ -204,7 +204,7 @@ async def _run_jobs(made: MarkedProject, user: UserRow) -> None:
     world, marker = made.served.world, made.marker
     pool = made.served.names[f"{made.side} pool"] = f"{marker}-pool"
     await world.make_pool(pool, project_id=made.project.id)
-    machine = make_principal(made.project, user, frozenset({Scope.WORKER}))
+    machine = await world.make_enrolment(pool, user.id)
     offers = {
         **make_catalogue(),
         "environments": [*make_catalogue()["environments"], _make_environment(marker)],

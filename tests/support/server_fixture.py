@@ -14,18 +14,19 @@ from app.db.repositories import attempts as attempt_rows
 from app.db.repositories import pools as pool_rows
 from app.domain.principal import Membership, Principal
 from app.domain.queue import usage
-from app.domain.secrets import derive_key
+from app.services import pools
 from app.services.access import principals
 from app.services.attempts import claims, leases
 from app.services.experiments import experiments
 from app.services.jobs import job_creation, jobs, retries
 from app.services.runs import runs
-from app.services.workers import heartbeats, workers
+from app.services.workers import enrolment_tokens, heartbeats, workers
 from app.services.workers.broker_users import BrokerUsers
 from app.settings import Settings
 from palestra.contract.job_options import JobRequest, RetryRequest, Submission
 from palestra.contract.names import Schedule, Scope, new_id
 from palestra.contract.permissions import Role
+from palestra.contract.pools import EnrolmentTokenRequest
 from palestra.contract.registration import Registration, RegistrationAnswer, WorkerHeartbeat
 from palestra.contract.resources import ExperimentDetail, JobView, RunDetail
 from palestra.contract.states import Cause, JobState, Outcome
@@ -167,7 +168,7 @@ def registration(**changes: Any) -> Registration:
 
 @dataclass
 class World:
-    """A project with an admin, a second user and a worker's credential.
+    """A project with an admin, a second user and the workers that were registered.
 
     Each method is one transaction, as a request is.
     """
@@ -176,10 +177,11 @@ class World:
     project_id: str
     admin: Principal
     other: Principal
-    machine: Principal
     settings: Settings = field(default_factory=Settings)
     own: dict[str, Principal] = field(default_factory=dict)
     """Workers as authenticated callers, by worker ID."""
+    enrolments: dict[str, Principal] = field(default_factory=dict)
+    """Enrolment tokens as authenticated callers, by pool."""
     broker_users: BrokerUsers = field(default_factory=lambda: BrokerUsers(Settings()))
     """Grants workers access to the broker, which does not run unless a test starts one."""
 
@@ -248,21 +250,40 @@ class World:
     async def register(self, *, by: Principal | None = None, **changes: Any) -> RegistrationAnswer:
         """Registers a worker as `by`, or by its own secret if it has one."""
         body = registration(**changes)
-        if body.pool is not None:
-            await self.make_pool(body.pool)
-        known = next(
-            (own for own in self.own.values() if own.user == f"worker {body.name}"), self.machine
-        )
+        pool = body.pool or pools.DEFAULT
+        await self.make_pool(pool)
+        own = (own for own in self.own.values() if own.user == f"worker {body.name}")
+        caller = by or next(own, None) or await self.make_enrolment(pool)
         async with self.database.write() as session:
-            answer = await workers.register(
-                session, by or known, body, self.settings, self.broker_users
-            )
+            answer = await workers.register(session, caller, body, self.settings, self.broker_users)
         if answer.secret is not None:
-            async with self.database.read() as session:
-                own = await principals.find_by_token(session, answer.secret)
-            assert own is not None
-            self.own[answer.worker_id] = own
+            self.own[answer.worker_id] = await self._authenticate(answer.secret)
         return answer
+
+    async def make_enrolment(
+        self, pool: str = pools.DEFAULT, user_id: str | None = None
+    ) -> Principal:
+        """Returns an enrolment token of a pool as a caller; the first call makes it.
+
+        Args:
+            pool: The pool, which exists.
+            user_id: Who makes it; the admin by default.
+        """
+        if pool not in self.enrolments:
+            request = EnrolmentTokenRequest(name="test", expires_in_days=None)
+            async with self.database.write() as session:
+                token = await enrolment_tokens.issue(
+                    session, pool, request, user_id=user_id or self.admin.user_id
+                )
+            assert token.secret is not None
+            self.enrolments[pool] = await self._authenticate(token.secret)
+        return self.enrolments[pool]
+
+    async def _authenticate(self, secret: str) -> Principal:
+        async with self.database.read() as session:
+            principal = await principals.find_by_token(session, secret)
+        assert principal is not None
+        return principal
 
     async def make_pool(self, name: str, *, project_id: str | None = None, **values: Any) -> None:
         """Makes a pool if it is missing, and admits a project to it; the first one by default."""
@@ -322,10 +343,9 @@ class World:
             further_slots=further_slots,
         )
         await self.assign(job_id, worker_id, slots=1 + len(further_slots))
+        caller = self.own.get(worker_id) or await self.make_enrolment()
         async with self.database.write() as session:
-            return await claims.claim(
-                session, self.own.get(worker_id, self.machine), body, self.settings
-            )
+            return await claims.claim(session, caller, body, self.settings)
 
     async def assign(self, job_id: str, worker_id: str, slots: int = 1) -> None:
         """Assigns a queued job to a worker, whether or not it is the next one."""
@@ -389,8 +409,7 @@ async def make_world(
             for user in people
         )
     admin, other = (make_principal(project, user, ALL) for user in people)
-    machine = make_principal(project, people[0], frozenset({Scope.WORKER}))
-    world = World(database, project.id, admin, other, machine)
+    world = World(database, project.id, admin, other)
     await world.make_pool("default")
     return world
 
@@ -411,7 +430,6 @@ def make_principal(
             Membership(project_id=project.id, slug=project.slug, name=project.name, role=role),
         ),
         is_admin=bool(user.is_admin),
-        derivation_key=derive_key(f"{user.id} {sorted(scopes)}"),
     )
 
 

@@ -22,10 +22,9 @@ from workers.core.types import StateTree
 MARK: Final = "__palestra_rebuildable__"
 _BUILT: Final = "_palestra_built"
 _MOVED: Final = {
-    "workers.collect.process_sampler": "workers.entrypoints.trainer_parts.process_sampler",
-    "workers.collect.samplers": "workers.entrypoints.trainer_parts.samplers",
+    "workers.envs.own": "workers.rl.envs.builtin",
 }
-"""New module, by the module that recipes of older versions name, of classes that were moved."""
+"""Present module, by the module that recipes of older versions name."""
 
 _Class = TypeVar("_Class", bound=type)
 
@@ -219,14 +218,19 @@ class _Reader:
         return cls(*args, **kwargs)
 
 
+def follow_move(path: str) -> str:
+    """Returns a path `module:name` with the present name of a module that was moved."""
+    module_name, colon, name = path.rpartition(":")
+    return f"{_MOVED.get(module_name, module_name)}{colon}{name}"
+
+
 def marked_class(path: str) -> type:
     """Returns the class at `module:name`, if it is marked.
 
     Raises:
         RecipeError: If the class is not marked, or cannot be imported here.
     """
-    module_name, _, name = path.partition(":")
-    module_name = _MOVED.get(module_name, module_name)
+    module_name, _, name = follow_move(path).partition(":")
     words = [*module_name.split("."), *name.split(".")]
     if not all(word.isidentifier() for word in words) or words[0] in sys.stdlib_module_names:
         raise RecipeError(f"{path!r} cannot be the path of a rebuildable class")

@@ -15,7 +15,7 @@ from palestra.contract.wording import summarise_faults
 from workers.assembly.registry import divides_bytes, make_agent
 from workers.core.errors import SnapshotUnreadableError
 from workers.core.protocols import TrainableAgent
-from workers.core.recipes import rebuildable
+from workers.core.recipes import follow_move, rebuildable
 from workers.core.types import AgentContext, RestoreReport, StateTree
 from workers.rl.collect.vector_collector import VectorCollector
 from workers.rl.envs.env_recipe import env_from_recipe, env_recipe
@@ -106,7 +106,7 @@ class AgentAlgorithm:
         Raises:
             SnapshotUnreadableError: If they do not.
         """
-        scales_by_bounds = state.get("scales_by_bounds", False)
+        scales_by_bounds = state["scales_by_bounds"]
         space = self._vector.single_observation_space
         if (
             scales_by_bounds != self._scales_by_bounds
@@ -120,7 +120,7 @@ class AgentAlgorithm:
 
     def _make_env(self, recipe: StateTree, index: int) -> EpisodeEnv:
         made = (
-            gym.make(recipe["id"], disable_env_checker=True)
+            gym.make(follow_move(recipe["id"]), disable_env_checker=True)
             if len(recipe) == 1
             else env_from_recipe(recipe)
         )

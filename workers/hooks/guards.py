@@ -92,20 +92,16 @@ class _NonFiniteUpdates:
         """Returns the count and the places."""
         return {
             "bad": self._count,
-            # Workers of the previous version read this list of reports.
-            "pending": [],
             "first": _list_of(self._first),
             "note": _list_of(self._note),
             "is_noted": self._is_noted,
         }
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Restores the count and the places; snapshots of earlier versions have no places."""
+        """Restores the count and the places."""
         self._count = int(state["bad"])
-        for updates, is_finite in state["pending"]:
-            self._count = 0 if is_finite else self._count + int(updates)
-        self._first, self._note = _place_of(state.get("first")), _place_of(state.get("note"))
-        self._is_noted = bool(state.get("is_noted", False))
+        self._first, self._note = _place_of(state["first"]), _place_of(state["note"])
+        self._is_noted = bool(state["is_noted"])
 
 
 class NanGuardHook:

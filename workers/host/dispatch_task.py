@@ -194,11 +194,7 @@ class DispatchTask:
         )
         gpus = gpus_of_slots(held.indices, self._settings.slots, self._settings.gpus)
         try:
-            directory.create(
-                order.model_dump_json().encode(),
-                takes_tables=answer.takes_tables,
-                takes_open_lines=answer.takes_open_lines,
-            )
+            directory.create(order.model_dump_json().encode())
             start_supervisor(
                 SupervisorStart(directory=directory, credentials=credentials, slots=held, gpus=gpus)
             )

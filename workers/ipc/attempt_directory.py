@@ -5,8 +5,6 @@ Imports little, because the watchdog uses it.
 `<state>/attempts/<attempt id>/` holds
 
     work_order.json    the WorkOrder; written by the task, read by supervisor and trainer
-    takes_tables       present if the server takes telemetry records of the type `table`
-    takes_open_lines   present if the server takes open lines in records of the log
     inputs/<snapshot id>/<file>
                        snapshots to load: downloaded and verified before the trainer starts, or
                        when it asks for one
@@ -78,14 +76,6 @@ class AttemptDirectory:
     @property
     def work_order(self) -> Path:
         return self.root / "work_order.json"
-
-    @property
-    def takes_tables(self) -> Path:
-        return self.root / "takes_tables"
-
-    @property
-    def takes_open_lines(self) -> Path:
-        return self.root / "takes_open_lines"
 
     @property
     def inputs(self) -> Path:
@@ -169,15 +159,8 @@ class AttemptDirectory:
         """The mark of the attempt: an environment variable of all its processes."""
         return f"{ATTEMPT_VARIABLE}={self.attempt_id}"
 
-    def create(
-        self, work_order: bytes, *, takes_tables: bool = True, takes_open_lines: bool = True
-    ) -> None:
+    def create(self, work_order: bytes) -> None:
         """Makes the directory with the work order (JSON) in it.
-
-        Args:
-            work_order: The work order as JSON.
-            takes_tables: Whether the server takes telemetry records of the type `table`.
-            takes_open_lines: Whether the server takes open lines in records of the log.
 
         Raises:
             FileExistsError: If the attempt was started on this machine before.
@@ -185,10 +168,6 @@ class AttemptDirectory:
         self.root.mkdir(parents=True)
         for directory in (self.inputs, self.snapshots, self.exports, self.videos, self.spool):
             directory.mkdir()
-        if takes_tables:
-            self.takes_tables.touch()
-        if takes_open_lines:
-            self.takes_open_lines.touch()
         write_atomically(self.work_order, work_order)
 
     def clear_blobs(self) -> None:

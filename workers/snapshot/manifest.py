@@ -167,9 +167,10 @@ def _check_format(name: str, document: object) -> None:
     version = document.get("format_version")
     if not isinstance(version, int) or version < 1:
         raise SnapshotUnreadableError(f"{name}: the manifest names no format version")
-    if version > FORMAT_VERSION:
-        made_by = document.get("versions", {}).get("palestra", "a newer version")
+    if version != FORMAT_VERSION:
+        made_by = document.get("versions", {}).get("palestra", "of another version")
+        remedy = "upgrade Palestra" if version > FORMAT_VERSION else "use it with that version"
         raise SnapshotUnreadableError(
-            f"{name}: made by Palestra {made_by} in format {version}, this one reads up to format "
-            f"{FORMAT_VERSION}: upgrade Palestra"
+            f"{name}: made by Palestra {made_by} in format {version}, this one reads format "
+            f"{FORMAT_VERSION}: {remedy}"
         )

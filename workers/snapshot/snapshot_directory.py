@@ -37,7 +37,6 @@ from workers.snapshot.manifest import (
     verify,
 )
 from workers.snapshot.state_files import read_tree, write_tree
-from workers.snapshot.upgrade import upgrade_state
 
 NEW: Final = ".tmp"
 """Suffix of a directory that is being written."""
@@ -132,11 +131,11 @@ def read_snapshot(directory: Path) -> LoadedSnapshot:
     """Reads a snapshot after verifying sizes and SHA-256 of all its files.
 
     Raises:
-        SnapshotUnreadableError: If the snapshot is incomplete, damaged, of a newer format, or holds
+        SnapshotUnreadableError: If the snapshot is incomplete, damaged, of another format, or holds
             links or unlisted files.
     """
     manifest = verify(directory)
-    return LoadedSnapshot(manifest, upgrade_state(read_tree(directory), manifest.format_version))
+    return LoadedSnapshot(manifest, read_tree(directory))
 
 
 def repair_snapshots(parent: Path, names: str = "*") -> None:

@@ -87,11 +87,7 @@ class Observer:
         self._spool = spool
         self._sampler = sampler
         self._log = log
-        self._tail = LogTail(
-            directory.trainer_log,
-            self._run,
-            sends_open_lines=directory.takes_open_lines.exists(),
-        )
+        self._tail = LogTail(directory.trainer_log, self._run)
         self._sampled = time.monotonic()
         self._is_disk_full = False
 

@@ -26,21 +26,12 @@ class LogTail:
     Args:
         path: The file; it may not exist yet.
         run: The run that the records name.
-        sends_open_lines: Whether open lines are recorded; older servers refuse them.
         clock: Seconds since the epoch.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        run: str,
-        *,
-        sends_open_lines: bool = True,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, path: Path, run: str, *, clock: Callable[[], float] = time.time) -> None:
         self._path = path
         self._run = run
-        self._sends_open_lines = sends_open_lines
         self._clock = clock
         self._output = OutputLines()
         self._offset = 0
@@ -56,7 +47,7 @@ class LogTail:
     def poll(self) -> Iterator[LogLines]:
         """Yields the new lines, from at most one block of the file."""
         lines = self._output.feed(self._read())
-        open_lines = self._output.list_open() if self._sends_open_lines else ()
+        open_lines = self._output.list_open()
         is_due = open_lines != self._open and self._clock() - self._open_at >= OPEN_SECONDS
         if lines or is_due:
             yield from self._records(lines, open_lines)

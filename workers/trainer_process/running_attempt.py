@@ -19,7 +19,6 @@ from workers.core.errors import DefinitionError, PartNotFoundError
 from workers.core.protocols import ClockView
 from workers.core.types import JsonObject, StopReason
 from workers.ipc.attempt_directory import AttemptDirectory, write_atomically
-from workers.recording.points_sink import PointsSink
 from workers.rl.envs.factory import find_simulator
 from workers.snapshot.attempt_store import load_snapshot
 from workers.snapshot.owner import device_name, versions
@@ -66,7 +65,7 @@ class RunningAttempt:
     def open_records(self) -> Iterator[RunLogSink]:
         """Opens the spool for the records of a job, each with its line in the log."""
         with SpoolWriter(self.directory.spool) as spool:
-            yield RunLogSink(spool if self.directory.takes_tables.exists() else PointsSink(spool))
+            yield RunLogSink(spool)
 
     def load_snapshot(self, run: RunOrder) -> LoadedSnapshot:
         """Reads and verifies the snapshot that the work order names for a run.

@@ -67,12 +67,6 @@ class BlockRow(Base):
         Index(
             "uq_curve_blocks_order", "series_id", "fence", "attempt_id", "first_seq", unique=True
         ),
-        Index(
-            "ix_curve_blocks_not_converted",
-            "series_id",
-            sqlite_where=text("levels = -1"),
-            postgresql_where=text("levels = -1"),
-        ),
     )
 
     id: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)
@@ -95,7 +89,7 @@ class BlockRow(Base):
     levels: Mapped[int] = mapped_column(BigInteger)
     """Lowest and highest level of the rollups on each axis (`app.metrics.pyramid.pack_levels`).
 
-    0 for a block without rollups, -1 for one of an earlier version, whose ranges are unknown.
+    0 for a block without rollups.
     """
     content: Mapped[bytes] = mapped_column(LargeBinary)
 

@@ -21,8 +21,6 @@ BlockKey = tuple[int, int, str]
 SeriesKey = tuple[str, str]
 """Run and name."""
 
-NOT_CONVERTED: Final = -1
-
 _ADD_BLOCKS: Final = insert(cast("Table", BlockRow.__table__))
 _ADD_ROLLUPS: Final = insert(cast("Table", RollupRow.__table__))
 
@@ -163,17 +161,6 @@ async def replace(
         for (axis, level), content in block.cells.items()
     ]
     await combined_writes.execute_in(session, [Write(_ADD_ROLLUPS, cells)])
-
-
-async def list_unconverted_runs(session: Session, limit: int) -> list[str]:
-    """Returns runs that have blocks of an earlier version."""
-    query = (
-        select(SeriesRow.run_id)
-        .join(BlockRow, BlockRow.series_id == SeriesRow.id)
-        .where(BlockRow.levels == NOT_CONVERTED)
-        .limit(limit)
-    )
-    return list(dict.fromkeys(await session.scalars(query)))
 
 
 async def list_ended_attempts(session: Session, limit: int) -> list[str]:

@@ -145,21 +145,8 @@ async def load_first_walls(session: Session, run_ids: Collection[str]) -> dict[s
         query = (
             select(SeriesRow.run_id, func.min(BlockRow.wall_low))
             .join(BlockRow, BlockRow.series_id == SeriesRow.id)
-            .where(SeriesRow.run_id.in_(some), BlockRow.levels >= 0)
+            .where(SeriesRow.run_id.in_(some))
             .group_by(SeriesRow.run_id)
         )
         found.update((await session.execute(query)).all())
-    return found
-
-
-async def load_unconverted(session: Session, run_ids: Collection[str]) -> list[tuple[str, bytes]]:
-    """Returns the runs and contents of blocks of earlier versions, whose ranges are unknown."""
-    found: list[tuple[str, bytes]] = []
-    for some in split_values(run_ids):
-        query = (
-            select(SeriesRow.run_id, BlockRow.content)
-            .join(BlockRow, BlockRow.series_id == SeriesRow.id)
-            .where(SeriesRow.run_id.in_(some), BlockRow.levels < 0)
-        )
-        found += [(run_id, content) for run_id, content in await session.execute(query)]
     return found

@@ -7,7 +7,6 @@ from sqlalchemy import ColumnElement, delete, exists, func, or_, select, update
 
 from app.db.clock import db_now
 from app.db.engine import Session
-from app.db.models.access import TokenRow
 from app.db.models.jobs import JobRow
 from app.db.models.pools import EnrolmentTokenRow, PoolRow, ProjectPoolRow
 from app.db.models.projects import ProjectRow
@@ -218,18 +217,6 @@ async def list_tokens(session: Session, pool_id: str) -> Sequence[EnrolmentToken
     )
     query = query.order_by(EnrolmentTokenRow.created_at, EnrolmentTokenRow.id)
     return (await session.scalars(query.execution_options(populate_existing=True))).all()
-
-
-async def list_legacy_tokens(session: Session, pool_id: str) -> Sequence[TokenRow]:
-    """Returns users' tokens of the scope `worker` that enrol workers in a pool, oldest first."""
-    projects = select(ProjectPoolRow.project_id).where(ProjectPoolRow.pool_id == pool_id)
-    query = select(TokenRow).where(
-        TokenRow.project_id.in_(projects),
-        TokenRow.revoked_at.is_(None),
-        or_(TokenRow.expires_at.is_(None), TokenRow.expires_at > db_now()),
-    )
-    found = await session.scalars(query.order_by(TokenRow.created_at, TokenRow.id))
-    return [token for token in found if "worker" in token.scopes]
 
 
 async def find_token_by_secret(

@@ -42,11 +42,7 @@ async def find_by_token(source: Database | Session, secret: str) -> Principal | 
     digest = hash_secret(secret)
     if not secret.startswith(_OF_MACHINES):
         found = await callers.find_by_token(source, digest)
-        return (
-            None
-            if found is None
-            else replace(build_user_of_token(found), derivation_key=derive_key(secret))
-        )
+        return None if found is None else build_user_of_token(found)
     if isinstance(source, Database):
         async with source.glance() as session:
             return await _find_machine(session, secret, digest)

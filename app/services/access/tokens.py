@@ -248,8 +248,7 @@ async def rotate_token(
             cannot give.
         InvalidError: `outlives_parent` if it would expire later than its parent; `outlives_caller`
             if the caller's token would expire later, or get a secret that expires later.
-        ConflictError: `token_ended` if it was revoked or has expired; `enrolment_token_needed` if
-            it enrols workers, as tokens of earlier versions do.
+        ConflictError: `token_ended` if it was revoked or has expired.
     """
     token = await rows.find_token(session, _seen_by(principal), token_id)
     if token is None:
@@ -259,11 +258,6 @@ async def rotate_token(
             "not_yours",
             "You cannot rotate this token: its owner can, or log in with a browser to rotate your "
             "own.",
-        )
-    if Scope.WORKER in token.scopes:
-        raise ConflictError(
-            "enrolment_token_needed",
-            f"This token of an earlier version enrols workers. Replace it: {_ENROL}",
         )
     if missing := {Scope(scope) for scope in token.scopes} - list_grantable_scopes(principal):
         raise ForbiddenError(
@@ -334,9 +328,6 @@ async def _may_rotate(session: Session, principal: Principal, token: TokenRow) -
 async def revoke_token(session: Session, principal: Principal, token_id: str) -> None:
     """Revokes a token and all tokens that were created with it.
 
-    Tokens of earlier versions with which workers enrol are not revoked with the one that created
-    them, since a worker remains when the user who set it up is deleted.
-
     Raises:
         NotFoundError: If the caller sees no such token.
     """
@@ -359,20 +350,8 @@ async def revoke_token(session: Session, principal: Principal, token_id: str) ->
     announce(session, ACCESS)
 
 
-async def end(session: Session, held: Principal) -> None:
-    """Revokes the token with which a caller authenticated, without a check of permissions."""
-    assert held.token_id is not None
-    await rows.revoke_tokens(session, [held.token_id])
-    audit_log.record(
-        session, "token.revoke", held.token_id, project_id=None, actor="daemon:bootstrap"
-    )
-
-
 async def _load_descendants(session: Session, token_id: str) -> list[str]:
-    """Returns the tokens created with a token, directly or indirectly.
-
-    Legacy tokens with which workers enrol are left out.
-    """
+    """Returns the tokens created with a token, directly or indirectly."""
     found: list[str] = []
     parents = [token_id]
     while parents:
@@ -383,4 +362,4 @@ async def _load_descendants(session: Session, token_id: str) -> list[str]:
 
 async def _children(session: Session, token_ids: Sequence[str]) -> list[str]:
     made = await rows.list_children(session, token_ids)
-    return [token.id for token in made if token.scopes != [Scope.WORKER.value]]
+    return [token.id for token in made]

@@ -97,8 +97,6 @@ async def _answer(
         token=derive_attempt_token(principal, attempt.id),
         lease_seconds=settings.lease_seconds,
         renew_seconds=settings.renew_seconds,
-        takes_tables=True,
-        takes_open_lines=True,
     )
 
 

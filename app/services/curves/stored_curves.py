@@ -31,7 +31,6 @@ Decoded = TypeVar("Decoded")
 
 _TOGETHER: Final = 12
 """Curves that are reduced together."""
-_NO_LEVELS: Final = 0
 _AT_ONCE: Final = 65_536
 """Bytes up to which decoding takes less time than handing them to a thread."""
 
@@ -262,18 +261,11 @@ async def decode_end(session: Session, curve: StoredCurve) -> None:
 async def find_origins(session: Session, run_ids: Collection[str]) -> dict[str, int]:
     """Returns the earliest time of the points of each run that has points, in milliseconds."""
     found = await rows.load_first_walls(session, run_ids)
-    old = [
-        (run_id, [blocks.decode(content)])
-        for run_id, content in await rows.load_unconverted(session, run_ids)
-    ]
-    new = [
-        (tail.run_id, [table.get_columns(next(iter(table.values))) for table in _decode(tail)])
-        for tail in await block_rows.load_tails(session, run_ids)
-    ]
-    for run_id, some in old + new:
-        for columns in some:
+    for tail in await block_rows.load_tails(session, run_ids):
+        for table in _decode(tail):
+            columns = table.get_columns(next(iter(table.values)))
             first = int(pyramid.find_positions(columns, "wall").min())
-            found[run_id] = min(found.get(run_id, first), first)
+            found[tail.run_id] = min(found.get(tail.run_id, first), first)
     return found
 
 
@@ -284,13 +276,12 @@ def _counts(history: Chain, fence: int) -> bool:
 async def _decode_partial(
     session: Session, curves: Mapping[Key, StoredCurve], histories: Mapping[str, Chain]
 ) -> None:
-    """Decodes the blocks of earlier versions, and those that a later attempt may bound."""
+    """Decodes the blocks that a later attempt may bound."""
     partial = [
         (key, part)
         for key, curve in curves.items()
         for part in curve.parts
-        if part.head is not None
-        and (part.head.levels < _NO_LEVELS or _is_bounded(part.head, histories.get(key[0], {})))
+        if part.head is not None and _is_bounded(part.head, histories.get(key[0], {}))
     ]
     contents = await rows.load_contents(
         session, [part.head.id for _, part in partial if part.head is not None]

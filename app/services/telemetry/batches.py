@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pydantic import TypeAdapter
-
 from app.db.engine import Session
 from app.db.models.curves import TelemetryBatchRow
 from app.db.repositories import deleted_projects, writers
@@ -26,7 +24,6 @@ from app.services.telemetry.record_rows import RecordContext, RunContent
 from palestra.contract.telemetry import Record, TelemetryBatch
 
 DIGEST_BYTES: Final = 16
-_RECORD: Final[TypeAdapter[Record]] = TypeAdapter(Record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +33,6 @@ class Delivery:
     attempt_id: str
     first_seq: int
     records: Sequence[Record | DecodedTable]
-    texts: Sequence[bytes]
-    """The JSON of each record, as it was sent."""
     digests: bytes
 
     @classmethod
@@ -54,9 +49,8 @@ class Delivery:
         records: Sequence[Record | DecodedTable],
         texts: Sequence[bytes],
     ) -> "Delivery":
-        """Hashes the records of a batch; to be called outside of a transaction."""
-        digests = b"".join(map(hash_text, texts))
-        return cls(attempt_id, first_seq, records, texts, digests)
+        """Hashes the JSON of each record; to be called outside of a transaction."""
+        return cls(attempt_id, first_seq, records, b"".join(map(hash_text, texts)))
 
     @property
     def last_seq(self) -> int:
@@ -73,7 +67,6 @@ class Delivery:
         return replace(
             self,
             records=self.records[:length],
-            texts=self.texts[:length],
             digests=self.digests[: length * DIGEST_BYTES],
         )
 
@@ -81,12 +74,6 @@ class Delivery:
         """Returns the digests of the records from `first_seq` to `last_seq`, both inclusive."""
         begin = (first_seq - self.first_seq) * DIGEST_BYTES
         return self.digests[begin : (last_seq - self.first_seq + 1) * DIGEST_BYTES]
-
-    def canonical_digests_of(self, first_seq: int, last_seq: int) -> bytes:
-        """Returns the digests that earlier versions stored: of the JSON as pydantic writes it."""
-        texts = self.texts[first_seq - self.first_seq : last_seq - self.first_seq + 1]
-        records = (_RECORD.validate_json(text) for text in texts)
-        return b"".join(hash_text(record.model_dump_json().encode()) for record in records)
 
     def records_from(self, first_seq: int) -> list[NumberedRecord]:
         """Returns the records whose sequence number is at least `first_seq`."""
@@ -254,9 +241,7 @@ async def _check_repeats(session: Session, delivery: Delivery, acked: int) -> No
     for stored in await rows.list_batches(session, delivery.attempt_id, delivery.first_seq, last):
         first, end = max(stored.first_seq, delivery.first_seq), min(stored.last_seq, last)
         known = _stored_digests(stored, first, end)
-        if known != delivery.digests_of(first, end) and (
-            known != delivery.canonical_digests_of(first, end)
-        ):
+        if known != delivery.digests_of(first, end):
             raise ConflictError(
                 "seq_conflict",
                 (

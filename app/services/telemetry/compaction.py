@@ -90,8 +90,6 @@ def _group_runs(batches: Mapping[str, int]) -> Iterator[list[str]]:
 async def rewrite_blocks(database: Database, run_id: str) -> int:
     """Merges the small blocks of a run to which no points are added any more.
 
-    Blocks of an earlier version are rewritten too.
-
     Returns:
         The number of blocks that were replaced.
     """

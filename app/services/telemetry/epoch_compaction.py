@@ -23,7 +23,7 @@ _log = structlog.get_logger("palestra.curve_compactor")
 EPOCHS: Final = 64
 """Epochs of a run that are moved at once; a run that is being trained has fewer as rows."""
 MOST_EPOCHS: Final = 2_048
-"""Epochs after which a round ends: rows of an earlier version must not keep points waiting."""
+"""Epochs after which a round ends, so that many rows do not keep points waiting."""
 _RUNS: Final = 50
 
 

@@ -3,11 +3,9 @@
 from typing import Final
 
 from app.db.engine import ACCESS, Session, announce
-from app.db.models.access import TokenRow
 from app.db.models.pools import EnrolmentTokenRow
 from app.db.repositories import access as access_rows
 from app.db.repositories import pools as rows
-from app.db.repositories import tokens as token_rows
 from app.domain.errors import NotFoundError
 from app.domain.principal import Principal
 from app.domain.secrets import generate_secret, hash_secret
@@ -70,23 +68,20 @@ async def issue(
 async def list_tokens(
     session: Session, principal: Principal, pool: str
 ) -> Page[EnrolmentTokenView]:
-    """Returns the tokens with which workers enrol in a pool: its own, then those of users.
+    """Returns the tokens with which workers enrol in a pool.
 
-    Expired ones of the pool are listed until they are revoked.
+    Expired ones are listed until they are revoked.
 
     Raises:
         NotFoundError: If there is no such pool.
     """
     rights.require_pool_management(principal)
     found = await pools.find(session, pool)
-    own = await rows.list_tokens(session, found.id)
-    legacy = await rows.list_legacy_tokens(session, found.id)
-    makers = {token.created_by for token in own} | {token.user_id for token in legacy}
+    tokens = await rows.list_tokens(session, found.id)
     names = await access_rows.load_user_names(
-        session, {maker for maker in makers if maker is not None}
+        session, {token.created_by for token in tokens if token.created_by is not None}
     )
-    items = [_view(token, pool, names.get(token.created_by or "")) for token in own]
-    items += [_view(token, pool, names.get(token.user_id)) for token in legacy]
+    items = [_view(token, pool, names.get(token.created_by or "")) for token in tokens]
     return Page(items=items, next_cursor=None)
 
 
@@ -99,22 +94,20 @@ async def revoke(session: Session, principal: Principal, pool: str, token_id: st
     rights.require_pool_management(principal)
     found = await pools.find(session, pool)
     name = await rows.revoke_token(session, found.id, token_id)
-    action = "enrolment_token.revoke"
     if name is None:
-        legacy = await rows.list_legacy_tokens(session, found.id)
-        name = next((token.name for token in legacy if token.id == token_id), None)
-        action = "token.revoke"
-        if name is None:
-            raise NotFoundError("enrolment token")
-        await token_rows.revoke_tokens(session, [token_id])
-    data = {"pool": pool, "name": name}
+        raise NotFoundError("enrolment token")
     audit_log.record(
-        session, action, token_id, project_id=None, actor=describe_actor(principal), data=data
+        session,
+        "enrolment_token.revoke",
+        token_id,
+        project_id=None,
+        actor=describe_actor(principal),
+        data={"pool": pool, "name": name},
     )
     announce(session, ACCESS)
 
 
-def _view(token: EnrolmentTokenRow | TokenRow, pool: str, maker: str | None) -> EnrolmentTokenView:
+def _view(token: EnrolmentTokenRow, pool: str, maker: str | None) -> EnrolmentTokenView:
     return EnrolmentTokenView(
         id=token.id,
         pool=pool,
@@ -123,5 +116,4 @@ def _view(token: EnrolmentTokenRow | TokenRow, pool: str, maker: str | None) -> 
         created_at=token.created_at,
         expires_at=token.expires_at,
         last_used_at=token.last_used_at,
-        legacy=isinstance(token, TokenRow),
     )

@@ -68,8 +68,7 @@ async def register(
         contract_version: Version of the answers that the worker knows.
 
     Raises:
-        InvalidError: `other_pool` if the credential is for another pool than the worker asks for;
-            `unknown_pool` if a user's token names a pool that does not admit its project.
+        InvalidError: `other_pool` if the credential is for another pool than the worker asks for.
         ConflictError: With the code `worker_name_taken` if another worker has the name and is not
             dead for the reclaim time; with `version_mismatch` if server and worker share no version
             of the work order.
@@ -125,8 +124,9 @@ async def _enrol(
         if body.enrolment is None
         else derive_secret("plw", principal.derivation_key, label)
     )
-    row |= {"pool": await _find_pool(session, principal, body), "secret_hash": hash_secret(secret)}
-    row["created_by"] = await _enrolled_by(session, principal)
+    row |= {"pool": _find_pool(principal, body), "secret_hash": hash_secret(secret)}
+    assert principal.enrolment_id is not None
+    row["created_by"] = await pool_rows.use_token(session, principal.enrolment_id)
     worker, is_new = await _add(session, row, body.name)
     if not is_new:
         if worker.secret_hash != row["secret_hash"] and not await _is_dead(
@@ -152,12 +152,9 @@ async def _add(session: Session, row: dict[str, object], name: str) -> tuple[Wor
         await rows.replace(session, worker)
 
 
-async def _find_pool(session: Session, principal: Principal, body: Registration) -> str:
+def _find_pool(principal: Principal, body: Registration) -> str:
     """Returns the pool in which a worker enrols."""
-    if principal.pool is None:
-        wanted = body.pool or pools.DEFAULT
-        await pools.check(session, rights.find_only_project(principal), wanted, "/pool")
-        return wanted
+    assert principal.pool is not None
     if body.pool not in {None, principal.pool}:
         raise InvalidError(
             "other_pool",
@@ -166,12 +163,6 @@ async def _find_pool(session: Session, principal: Principal, body: Registration)
             pointer="/pool",
         )
     return principal.pool
-
-
-async def _enrolled_by(session: Session, principal: Principal) -> str | None:
-    if principal.enrolment_id is None:
-        return principal.user_id
-    return await pool_rows.use_token(session, principal.enrolment_id)
 
 
 def _name_taken(settings: Settings) -> str:

@@ -3806,15 +3806,13 @@ export interface components {
             lease_seconds: number;
             renew_seconds: number;
             /**
-             * @description Whether the server takes `LogLines.open_lines`; to an older one the supervisor sends complete
-             *     lines only.
-             * @default false
+             * @description Always true: workers up to commit 1b3b4e36718c send complete lines only without it.
+             * @default true
              */
             takes_open_lines: boolean;
             /**
-             * @description Whether the server takes records of the type `table`; to an older one the trainer sends each
-             *     series as a record of its own.
-             * @default false
+             * @description Always true: workers up to commit 1b3b4e36718c send each series as a record without it.
+             * @default true
              */
             takes_tables: boolean;
             /** @description Valid for this attempt only, and only until the attempt ends. */
@@ -4390,11 +4388,6 @@ export interface components {
             expires_at: string | null;
             id: string;
             last_used_at: string | null;
-            /**
-             * @description Whether it is a user's token of the scope `worker`, which enrols workers in any pool that
-             *     admits its project and ends with its user. Replace it by a token of the pool.
-             */
-            legacy: boolean;
             name: string;
             pool: string;
             /** @description Only in the answer that creates it. */

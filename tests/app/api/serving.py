@@ -34,7 +34,6 @@ from palestra.contract.permissions import Role
 from palestra.contract.pools import EnrolmentTokenRequest
 from palestra.contract.states import Cause, Outcome, SnapshotState
 from tests.support.documented_statuses import check_status
-from tests.support.legacy_tokens import write_legacy_token
 from tests.support.records import make_points, make_snapshot
 from tests.support.server_fixture import (
     ALL,
@@ -194,9 +193,6 @@ async def _make_tokens(served: AppServer) -> None:
             served.tokens[name] = await _issue_token(
                 session, None, world.admin.user_id, name, granted
             )
-        _, served.tokens["worker"] = await write_legacy_token(
-            session, world.project_id, world.admin.user_id, "worker"
-        )
         revoked = await tokens.issue_token(
             session, None, world.admin.user_id, _request("revoked", "read submit admin")
         )

@@ -64,7 +64,7 @@ async def test_only_persons_have_an_account(served: AppServer) -> None:
         "service": "person_needed",
         "foreign": "person_needed",
         "reader": "missing_scope",
-        "worker": "missing_scope",
+        "enrolment": "missing_scope",
         "live_attempt": "missing_scope",
         "own_worker": "missing_scope",
     }

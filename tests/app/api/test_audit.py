@@ -181,7 +181,7 @@ async def test_a_wrong_parameter_is_named(
 
 
 async def test_only_admins_read_the_log_of_their_project(shared: AppServer) -> None:
-    for who in ("reader", "viewer", "member", "worker", "own_worker", "live_attempt"):
+    for who in ("reader", "viewer", "member", "enrolment", "own_worker", "live_attempt"):
         async with shared.client(who) as client:
             for path in ("/api/v1/audit", "/api/v1/audit:export"):
                 assert (await client.get(path)).status_code == 403

@@ -130,7 +130,7 @@ async def test_an_admin_revokes_the_secret_of_a_worker(shared: AppServer, client
     forgotten = await asyncio.to_thread(client.forget_worker, made.worker_id)
     assert (forgotten.id, forgotten.name) == (made.worker_id, "forgotten")
     again = await shared.world.register(
-        name="forgotten", by=shared.world.machine, enrolment="4" * 64
+        name="forgotten", by=await shared.world.make_enrolment(), enrolment="4" * 64
     )
     assert again.worker_id != made.worker_id
     assert again.secret not in {made.secret, None}

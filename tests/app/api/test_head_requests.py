@@ -101,7 +101,7 @@ def _authorise(shared: AppServer, who: str) -> dict[str, str]:
     return {} if who == "anonymous" else {"authorization": f"Bearer {shared.tokens[who]}"}
 
 
-@pytest.mark.parametrize("who", ["user", "viewer", "worker", "anonymous"])
+@pytest.mark.parametrize("who", ["user", "viewer", "enrolment", "anonymous"])
 async def test_head_is_answered_as_get_without_the_body(shared: AppServer, who: str) -> None:
     paths = [path for path in READ if path not in STREAMED]
     assert len(paths) > 50

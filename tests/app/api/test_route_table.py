@@ -167,7 +167,7 @@ async def test_answers_are_those_of_the_router(
     ]
     assert len(paths) > 50
     names = {**SUBSTITUTES, **shared.path_names}
-    for path, who in itertools.product(paths, ("user", "viewer", "worker", "anonymous")):
+    for path, who in itertools.product(paths, ("user", "viewer", "enrolment", "anonymous")):
         url = path
         for name, value in names.items():
             url = url.replace(f"{{{name}}}", value)

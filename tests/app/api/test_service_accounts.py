@@ -210,8 +210,6 @@ async def test_commands_manage_tokens(shared: AppServer, palestra: Command) -> N
     _, out, _ = await palestra("tokens", "list")
     lines = [line.rstrip() for line in out.splitlines()]
     assert next(line for line in lines if row["id"] in line).endswith("revoked")
-    legacy = next(line for line in lines if " worker " in line)
-    assert legacy.endswith("enrols workers: replace it")
     code, _, err = await palestra("tokens", "create", "rack", "--scope", "worker")
     assert (code, "palestra pools token POOL" in err) == (1, True)
 

@@ -2,14 +2,8 @@
 a worker adopt an attempt or a user give up its results.
 """
 
-import importlib.util
-from pathlib import Path
-from types import ModuleType
-
 import pytest
-from sqlalchemy import update
 
-from app.db.models import AttemptRow, SnapshotRow
 from app.domain.errors import ConflictError, InvalidError, NotFoundError
 from app.services.artifacts import artifacts
 from app.services.attempts import adoption, claims, endings
@@ -204,42 +198,3 @@ async def test_a_run_shows_how_far_its_stored_snapshots_are_behind(
     await live_run.write_snapshot(700, upload=False)
     saved = (await live_run.world.run(live_run.run_id)).snapshots
     assert (saved.written, saved.verified) == (700, 100)
-
-
-def _load_migration() -> ModuleType:
-    path = next((Path(__file__).parents[3] / "migrations" / "versions").glob("*_backlogs.py"))
-    spec = importlib.util.spec_from_file_location("backlogs_migration", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-async def test_rows_that_older_versions_left_uploading_are_repaired_at_upgrade(
-    live_run: AttemptWithStore,
-) -> None:
-    """The migration ends the state `uploading` of snapshots whose attempt has ended."""
-    left = await live_run.write_snapshot(100, upload=False)
-    await live_run.world.release(
-        live_run.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET, last_seq=live_run.seq
-    )
-    live = await live_run.world.add_job(live_run.run_id, Schedule.TRAIN)
-    attempt = (
-        await live_run.world.start(live.id, live_run.worker_id, slot=7)
-    ).work_order.attempt_id
-    live_run.attempt_id, live_run.seq = attempt, 0
-    fresh = await live_run.write_snapshot(200, upload=False)
-    async with live_run.database.write() as session:
-        await session.execute(
-            update(SnapshotRow).where(SnapshotRow.id == left).values(state="uploading")
-        )
-        assert await session.get(AttemptRow, attempt) is not None
-    condition = _load_migration()._LEFT_BEHIND
-    async with live_run.database.write() as session:
-        connection = await session.connection()
-        await connection.exec_driver_sql(
-            f"UPDATE snapshots SET state = 'skipped' WHERE {condition}"
-        )
-    states = {name: view.state for name, view in (await live_run.list_snapshots()).items()}
-    assert states == {left: SnapshotState.SKIPPED, fresh: SnapshotState.UPLOADING}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.db.models import EnrolmentTokenRow, TokenRow, UserRow, WorkerRow
+from app.db.models import EnrolmentTokenRow, UserRow, WorkerRow
 from app.db.repositories import users as user_rows
 from app.domain.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from app.domain.principal import Principal
@@ -14,7 +14,6 @@ from palestra.contract.pools import EnrolmentTokenRequest, EnrolmentTokenView, W
 from palestra.contract.registration import WorkerHeartbeat
 from palestra.contract.states import JobState
 from palestra.contract.work_order import Claim
-from tests.support.legacy_tokens import write_legacy_token
 from tests.support.server_fixture import World, advance_clock, registration
 
 
@@ -67,7 +66,7 @@ async def test_the_secret_is_shown_once_and_its_hash_is_kept(world: World) -> No
     assert made.secret.startswith("ple_")
     (shown,) = await list_tokens(world, "default")
     assert shown == made.model_copy(update={"secret": None})
-    assert (shown.created_by, shown.legacy, shown.last_used_at) == ("admin", False, None)
+    assert (shown.created_by, shown.last_used_at) == ("admin", None)
     async with world.database.read() as session:
         row = await session.get(EnrolmentTokenRow, made.id)
     assert row is not None
@@ -141,39 +140,6 @@ async def test_a_token_and_its_workers_outlive_who_made_it(world: World) -> None
     assert await authenticate(world, answer.secret) is not None
     assert await authenticate(world, made.secret) is not None
     assert [token.created_by for token in await list_tokens(world, "default")] == [None]
-
-
-async def test_a_users_token_of_the_scope_worker_is_listed_for_replacement(world: World) -> None:
-    await world.make_pool("gpu")
-    async with world.database.write() as session:
-        old_id, old_secret = await write_legacy_token(
-            session, world.project_id, world.admin.user_id, "old"
-        )
-    for pool in ("default", "gpu"):
-        (shown,) = await list_tokens(world, pool)
-        assert (shown.id, shown.legacy, shown.created_by) == (old_id, True, "admin")
-    legacy = await authenticate_machine(world, old_secret)
-    async with world.database.write() as session:
-        answer = await workers.register(
-            session, legacy, registration(name="w5", pool="gpu"), world.settings, world.broker_users
-        )
-        assert answer.secret is not None
-        with pytest.raises(InvalidError) as refused:
-            await workers.register(
-                session,
-                legacy,
-                registration(name="w6", pool="lab"),
-                world.settings,
-                world.broker_users,
-            )
-        assert refused.value.code == "unknown_pool"
-        await enrolment_tokens.revoke(session, world.admin, "gpu", old_id)
-    assert await authenticate(world, old_secret) is None
-    assert await authenticate(world, answer.secret) is not None
-    async with world.database.read() as session:
-        row = await session.get(TokenRow, old_id)
-    assert row is not None
-    assert row.revoked_at is not None
 
 
 async def test_names_of_workers_are_unique_in_the_server(world: World) -> None:

@@ -255,7 +255,7 @@ async def test_a_run_whose_epochs_cannot_be_moved_does_not_keep_back_others(
 async def test_a_round_moves_a_bounded_number_of_epochs(
     training: Training, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The rows of an earlier version take many rounds, between which points are compacted."""
+    """Many rows take many rounds, between which points are compacted."""
     monkeypatch.setattr(epoch_compaction, "MOST_EPOCHS", 10)
     await training.send(1, [records.make_stats(training.run_id, step) for step in range(20)])
     assert await epoch_compaction.compact_epochs(training.database) == 12
@@ -371,7 +371,7 @@ async def test_epochs_are_exported_in_every_form(live_run: AttemptWithStore) -> 
 async def test_a_compaction_that_is_killed_loses_no_epoch_and_continues(
     training: Training, database_url: str
 ) -> None:
-    """The rows of an earlier version are moved by a process that is killed at random moments."""
+    """Many rows are moved by a process that is killed at random moments."""
     run = training.run_id
     sent = [records.make_stats(run, step) | {"total_epoch": step} for step in range(ROWS)]
     await training.send(1, sent)

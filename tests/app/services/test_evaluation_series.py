@@ -3,10 +3,8 @@
 import json
 
 import pytest
-from sqlalchemy import select, text
 
 from app.db.engine import Database
-from app.db.models import EvaluationRow
 from app.domain.errors import InvalidError
 from app.metrics import sort_records as metrics
 from app.services.curves import curves, series
@@ -157,29 +155,3 @@ async def test_a_test_job_during_a_training_does_not_change_the_run(
     )
     assert not (await live_run.list_snapshots())[snapshot].superseded
     assert (await live_run.world.job(one.job_id)).evaluate is None
-
-
-async def test_evaluations_of_an_older_schema_have_the_source_evaluation(
-    live_run: AttemptWithStore, database_url: str
-) -> None:
-    from alembic import command
-
-    from app.db.migrate import _connection, build_config, upgrade
-
-    await live_run.send(records.make_evaluation(live_run.run_id, 50, 3.0))
-    async with live_run.database.write() as session:
-        # Versions of the older schema did not compress records.
-        record = await session.scalar(select(EvaluationRow.body))
-        await session.execute(text("UPDATE evaluations SET body = :record"), {"record": record})
-    await live_run.database.dispose()
-    try:
-        with _connection(database_url) as connection:
-            configuration = build_config()
-            configuration.attributes["connection"] = connection
-            command.downgrade(configuration, "0001")
-    finally:
-        upgrade(database_url)
-    assert [(row.mean, row.source) for row in await list_evaluations(live_run)] == [
-        (3.0, "evaluation")
-    ]
-    assert (await live_run.world.run(live_run.run_id)).latest_evaluation is not None

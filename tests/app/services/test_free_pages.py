@@ -105,7 +105,7 @@ async def test_writers_are_served_meanwhile(file: Database) -> None:
 
 
 @pytest.mark.usefixtures("few")
-async def test_a_file_of_an_earlier_version_is_rewritten_once(tmp_path: Path) -> None:
+async def test_a_file_that_keeps_its_free_pages_is_rewritten_once(tmp_path: Path) -> None:
     path = tmp_path / "old.db"
     url = f"sqlite:///{path}"
     await asyncio.to_thread(upgrade, url)
@@ -129,31 +129,3 @@ async def test_a_file_of_an_earlier_version_is_rewritten_once(tmp_path: Path) ->
     async with database.read() as session:
         assert await free_pages.count(session) is not None
     await database.dispose()
-
-
-def test_the_upgrade_tells_how_far_the_copying_of_curves_is(tmp_path: Path) -> None:
-    path = tmp_path / "old.db"
-    url = f"sqlite:///{path}"
-    sentences: list[str] = []
-    upgrade(url, "0028", progress=sentences.append)
-    assert sentences == [], "a new database has nothing to wait for"
-    connection = sqlite3.connect(path)
-    connection.executemany(
-        "INSERT INTO series_blocks (id, series_id, attempt_id, fence, first_seq, points, content) "
-        "VALUES (?, 1, 'att_x', 1, ?, 1, x'00')",
-        [(1, 1), (30_000, 2), (45_000, 3)],
-    )
-    connection.commit()
-    connection.close()
-    upgrade(url, "0029", progress=sentences.append)
-    assert sentences[:3] == [
-        "1 of 3 blocks of curves copied",
-        "2 of 3 blocks of curves copied",
-        "3 of 3 blocks of curves copied",
-    ]
-    assert sentences[3].startswith("step 0029 is applied: Curves are stored")
-    connection = sqlite3.connect(path)
-    assert connection.execute("SELECT COUNT(*), MAX(first_seq) FROM curve_blocks").fetchall() == [
-        (3, 3)
-    ]
-    connection.close()

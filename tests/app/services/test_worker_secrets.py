@@ -27,7 +27,7 @@ NUMBER, OTHER = "1" * 64, "2" * 64
 
 async def register_and_get_refusal(world: World, **changes: str | int) -> str:
     with pytest.raises(ConflictError) as refused:
-        await world.register(by=world.machine, **changes)
+        await world.register(by=await world.make_enrolment(), **changes)
     return refused.value.code
 
 
@@ -59,10 +59,10 @@ async def test_enrolment_gives_a_secret_once_and_keeps_its_hash(world: World) ->
 @both_databases
 async def test_a_repeated_enrolment_gets_the_same_secret(world: World) -> None:
     first = await world.register(enrolment=NUMBER)
-    again = await world.register(by=world.machine, enrolment=NUMBER)
+    again = await world.register(by=await world.make_enrolment(), enrolment=NUMBER)
     assert (again.worker_id, again.secret) == (first.worker_id, first.secret)
     assert await register_and_get_refusal(world, enrolment=OTHER) == "worker_name_taken"
-    other = await world.register(by=world.machine, name="w2", enrolment=NUMBER)
+    other = await world.register(by=await world.make_enrolment(), name="w2", enrolment=NUMBER)
     assert other.secret != first.secret
 
 
@@ -90,7 +90,7 @@ async def test_a_dead_workers_name_is_free_after_the_reclaim_time_and_its_secret
     assert await register_and_get_refusal(world) == "worker_name_taken", "its attempt lives"
     await world.send_heartbeat(first.worker_id, dead=[attempt])
     advance_clock(world.settings.reclaim_seconds + 1)
-    second = await world.register(by=world.machine, boot_id="boot-2")
+    second = await world.register(by=await world.make_enrolment(), boot_id="boot-2")
     assert second.worker_id == first.worker_id
     assert await is_good(world, second)
     assert not await is_good(world, first)
@@ -100,7 +100,7 @@ async def test_a_worker_sends_heartbeats_only_for_itself(world: World) -> None:
     mine, other = (await world.register()).worker_id, (await world.register(name="w2")).worker_id
     job = await world.submit_one_job()
     attempt = (await world.start(job.id, mine)).work_order.attempt_id
-    for caller in (world.own[other], world.machine):
+    for caller in (world.own[other], await world.make_enrolment()):
         async with world.database.write() as session:
             with pytest.raises(ForbiddenError) as refused:
                 await heartbeats.record_heartbeat(
@@ -137,8 +137,9 @@ async def test_one_of_two_concurrent_workers_takes_the_name_of_a_forgotten_one(
     former = await world.register()
     async with world.database.write() as session:
         await workers.forget(session, world.admin, former.worker_id)
+    machine = await world.make_enrolment()
     answers = await asyncio.gather(
-        *(world.register(by=world.machine, enrolment=number) for number in (NUMBER, OTHER)),
+        *(world.register(by=machine, enrolment=number) for number in (NUMBER, OTHER)),
         return_exceptions=True,
     )
     refusals = [answer.code for answer in answers if isinstance(answer, ConflictError)]
@@ -155,7 +156,7 @@ async def test_an_admin_frees_the_name_of_a_worker_whose_secret_was_lost(world: 
         await workers.forget(session, world.admin, first.worker_id)
     assert not await is_good(world, first)
     second = await world.register(
-        by=world.machine, enrolment=OTHER, boot_id="boot-of-another-machine"
+        by=await world.make_enrolment(), enrolment=OTHER, boot_id="boot-of-another-machine"
     )
     assert second.worker_id != first.worker_id
     assert (await world.job(job.id)).state is JobState.RUNNING, (

@@ -284,12 +284,7 @@ def test_a_login_belongs_to_a_server_however_its_address_is_typed(
     for address in (peer.url, typed, f"{peer.url}/"):
         monkeypatch.setenv("PALESTRA_SERVER", address)
         assert palestra("runs")[0] == 0
-    # Earlier versions stored addresses as they were typed.
-    logins = json.loads(get_logins_path().read_text("utf-8"))
-    logins["tokens"] = {typed: "plr_typed"}
-    get_logins_path().write_text(json.dumps(logins))
-    assert palestra("runs")[0] == 0
-    assert peer.asked[-1].headers["authorization"] == "Bearer plr_typed"
+        assert peer.asked[-1].headers["authorization"] == "Bearer plr_kept"
 
 
 @pytest.mark.parametrize(

@@ -284,7 +284,7 @@ class A3c:
         Raises ValueError if the stored parameters are of another network.
         """
         self._take(self._model.layout.join(state["parameters"]), torch.as_tensor(state["squares"]))
-        self._largest = float(state.get("largest_reward", NO_REWARD))
+        self._largest = float(state["largest_reward"])
         self.largest_reward.fill_(self._largest)
         self.load_own_state(state)
 

@@ -150,8 +150,7 @@ class SharedA3c:
         """
         self.parameters.copy_(self._model.layout.join(state["parameters"]))
         self.squares.copy_(torch.as_tensor(state["squares"]))
-        # Snapshots of earlier versions have no largest reward.
-        self.largest_reward.fill_(state.get("largest_reward", NO_REWARD))
+        self.largest_reward.fill_(state["largest_reward"])
         self.learning_rate = float(state["learning_rate"])
 
 

@@ -1,7 +1,7 @@
 """Palestra's own environments, each a small test of one ability of an agent.
 
 Importing this module registers them with Gymnasium. Other code makes an environment with
-`gymnasium.make("workers.envs.own:palestra/BitFlip-v0")`.
+`gymnasium.make("workers.rl.envs.builtin:palestra/BitFlip-v0")`.
 """
 
 from typing import Final

@@ -75,7 +75,7 @@ class RandomBlocks:
         """Restores the generator and the present block from `state`."""
         load_generator_state(self._generator, state["generator"])
         self._begin, self._shape, self.block, self._steps, self.step = None, (), (), 0, -1
-        if state.get("taken", 0):
+        if state["taken"]:
             self._begin = state["generator"]
             self._fill(tuple(state["shape"].tolist()))
             self.step = int(state["taken"]) - 1

@@ -102,8 +102,7 @@ class FrameReplay(Replay):
         if room != len(self._frames):
             self._frames = np.zeros((room, *self._frames.shape[1:]), self._frames.dtype)
         self._frames[: len(frames)] = frames
-        # Earlier versions stored no `numbered`, because frame numbers were places in the buffer.
-        self._numbered = int(state.get("numbered", room))
+        self._numbered = int(state["numbered"])
         self._added, self._intact = int(state["added"]), int(state["intact"])
         self._oldest[:] = state["oldest"]
         for step in range(self.written - self._filled, self._intact):
@@ -215,14 +214,14 @@ class FrameReplay(Replay):
                 "load with the same kind"
             )
         frames, room = state["frames"]["frame"], int(state["room"])
-        numbered, count = int(state.get("numbered", room)), min(int(state["added"]), room)
+        numbered, count = int(state["numbered"]), min(int(state["added"]), room)
         expected, given = (
             (count, *self._frames.shape[1:], self._frames.dtype),
             (*frames.shape, frames.dtype),
         )
         if (
             given != expected
-            or numbered not in {self._numbered, len(self._frames)}
+            or numbered != self._numbered
             or not len(self._frames) <= room <= numbered
         ):
             differences = (

@@ -14,14 +14,6 @@ export function isValid({ revoked_at, expires_at }: Token): boolean {
   return revoked_at === null && (expires_at === null || Date.parse(expires_at) > Date.now());
 }
 
-/** Whether workers enrol with the token, which only tokens of earlier versions permit. */
-function enrolsWorkers({ scopes }: Token): boolean {
-  return scopes.includes("worker");
-}
-
-const REPLACE =
-  "Workers enrol with it, in every pool that admits its project. Replace it with an enrolment token of their pool, then revoke it.";
-
 function Ended({ how, at }: { how: string; at: string }) {
   return (
     <span title={formatMoment(at)}>
@@ -65,11 +57,6 @@ export function tokenColumns(
       cell: (token) => (
         <span className={classes.token}>
           <b className="clip">{token.name}</b>
-          {enrolsWorkers(token) && (
-            <span className={classes.soon} title={REPLACE}>
-              legacy
-            </span>
-          )}
           {token.previous_until && Date.parse(token.previous_until) > Date.now() && (
             <span
               className="muted"
@@ -119,17 +106,15 @@ export function tokenColumns(
       cell: (token) =>
         isValid(token) && (
           <span className={classes.actions}>
-            {!enrolsWorkers(token) && (
-              <Tooltip label="Rotate: give it a new secret">
-                <ActionIcon
-                  size={22}
-                  aria-label={`Rotate ${token.name}`}
-                  onClick={() => rotate(token)}
-                >
-                  <IconRefresh size={14} />
-                </ActionIcon>
-              </Tooltip>
-            )}
+            <Tooltip label="Rotate: give it a new secret">
+              <ActionIcon
+                size={22}
+                aria-label={`Rotate ${token.name}`}
+                onClick={() => rotate(token)}
+              >
+                <IconRefresh size={14} />
+              </ActionIcon>
+            </Tooltip>
             <Tooltip label="Revoke">
               <ActionIcon
                 size={22}

@@ -52,13 +52,6 @@ export function EnrolmentTokens({ pool }: { pool: string }) {
             rowId={(token) => token.id}
           />
         )}
-        {tokens.some((token) => token.legacy) && (
-          <p className={classes.note}>
-            A legacy token is a user's: it ends with that user, and enrols workers in every pool
-            that admits its project. Make a token of the pool, start the machines with it, and
-            revoke the legacy one.
-          </p>
-        )}
       </ListFrame>
       {creating && (
         <CreateEnrolment pool={pool} onClose={() => setCreating(false)} onCreated={setMade} />
@@ -90,7 +83,6 @@ function tokenColumns(revoke: (token: EnrolmentToken) => void): Column<Enrolment
       cell: (token) => (
         <span className={classes.name}>
           <b className="clip">{token.name}</b>
-          {token.legacy && <span className={classes.warn}>legacy</span>}
         </span>
       ),
     },

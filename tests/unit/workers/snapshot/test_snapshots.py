@@ -184,18 +184,18 @@ def test_links_are_refused(snapshot_directory: Path, tmp_path: Path) -> None:
         verify(link)
 
 
-def test_a_newer_format_names_the_version_to_upgrade_to(snapshot_directory: Path) -> None:
+@pytest.mark.parametrize(
+    ("version", "remedy"), [(FORMAT_VERSION + 1, "upgrade"), (FORMAT_VERSION - 1, "use it with")]
+)
+def test_another_format_names_its_version_and_the_remedy(
+    snapshot_directory: Path, version: int, remedy: str
+) -> None:
     document = json.loads((snapshot_directory / MANIFEST).read_text())
-    document.update(
-        format_version=FORMAT_VERSION + 1, versions={"palestra": "2.3"}, something_new=True
-    )
+    document.update(format_version=version, versions={"palestra": "2.3"}, something_new=True)
     (snapshot_directory / MANIFEST).write_text(json.dumps(document))
     with pytest.raises(
         SnapshotUnreadableError,
-        match=(
-            rf"Palestra 2\.3 in format {FORMAT_VERSION + 1}, .* reads up to format "
-            rf"{FORMAT_VERSION}: up"
-        ),
+        match=rf"Palestra 2\.3 in format {version}, .* reads format {FORMAT_VERSION}: {remedy}",
     ):
         verify(snapshot_directory)
 
@@ -384,25 +384,3 @@ def test_a_kill_while_a_snapshot_is_replaced_leaves_one_of_the_two(
     repair_snapshots(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["params"]
     assert read_snapshot(target).state["agent"]["step"] in {1.0, 2.0}
-
-
-def test_a_snapshot_of_the_first_format_is_read_as_one_of_today(tmp_path: Path) -> None:
-    loop = {
-        "evaluation": {"next": 20},
-        "evaluation_pending": False,
-        "score": 3.0,
-        "evaluated_at": [10, 4],
-        "best": 3.0,
-    }
-    loop |= {"learning": {"next": 11}, "warmup_end": 5}
-    target = tmp_path / "old"
-    write_snapshot(target, make_owner(), {"loop": loop}, Moment(clock=CLOCK, reason=PERIODIC))
-    manifest = json.loads((target / MANIFEST).read_text())
-    (target / MANIFEST).write_text(json.dumps(manifest | {"format_version": 1}))
-    wanted: dict[str, Any] = {
-        "evaluations": {"trigger": {"next": 20}, "pending": False, "score": 3.0, "at": [10, 4]},
-        "best": 3.0,
-    }
-    assert read_snapshot(target).state == {
-        "loop": wanted | {"learning": {"next": 11, "warmup_end": 5}}
-    }

@@ -304,26 +304,9 @@ def test_refreshes_of_a_bar_do_not_count_towards_the_limit(
     assert list_lines(records) == ["the end"]
 
 
-def test_for_an_older_server_only_complete_lines_are_recorded(log: Path):
-    clock = Clock()
-    tail = LogTail(log, RUN, sends_open_lines=False, clock=clock)
-    records: list[LogLines] = []
-    for percent in range(10):
-        add(log, f"\r{percent}%")
-        clock.now += OPEN_SECONDS
-        records += tail.poll()
-    add(log, b"\nepoch 1\n\r10%")
-    records += [*tail.poll(), *tail.finish()]
-    assert [record.lines for record in records] == [("9%", "epoch 1"), ("10%",)]
-    assert not any("open_lines" in record.model_dump_json() for record in records)
-
-
-@pytest.mark.parametrize("takes_open_lines", [True, False])
-def test_an_attempt_records_open_lines_if_its_server_takes_them(
-    tmp_path: Path, takes_open_lines: bool
-):
+def test_an_attempt_records_open_lines(tmp_path: Path):
     directory = AttemptDirectory(tmp_path / new_id("att"))
-    directory.create(b"{}", takes_open_lines=takes_open_lines)
+    directory.create(b"{}")
     with SpoolWriter(directory.spool) as spool:
         observer = Observer(directory, [RUN], spool, ResourceSampler(), get_logger())
         add(directory.trainer_log, BAR)
@@ -331,7 +314,7 @@ def test_an_attempt_records_open_lines_if_its_server_takes_them(
         observer.finish()
     records = [json.loads(payload) for payload in SpoolReader(directory.spool).read().payloads]
     assert [(record["lines"], record.get("open_lines")) for record in records] == [
-        *([([], [BAR[1:]])] if takes_open_lines else []),
+        ([], [BAR[1:]]),
         ([BAR[1:]], None),
     ]
 

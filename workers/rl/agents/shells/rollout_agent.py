@@ -318,8 +318,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         self.draws.load_state_dict(state["explorer"])
         load_generator_state(self._shuffler, state["shuffler"])
         self.normalisers.load_state_dict(state["normalisers"])
-        # Snapshots of version 0.x before this series have no statistics.
-        self.statistics.load_state_dict(state.get("statistics", {}))
+        self.statistics.load_state_dict(state["statistics"])
         self._raw_actions, self._met = [], []
 
     # Private

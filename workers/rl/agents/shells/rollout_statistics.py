@@ -53,7 +53,7 @@ class RolloutStatistics:
         return {name: float(value) for name, value in self.metrics().items()}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Restores what `state_dict` returned; older snapshots hold nothing."""
+        """Restores what `state_dict` returned."""
         self._advantage = self._target = None
         self._fit = {name: value for name, value in state.items() if name != LARGEST_REWARD}
         self._largest = state.get(LARGEST_REWARD)

@@ -110,18 +110,6 @@ def test_blocks_of_very_many_environments_are_shorter() -> None:
     assert explorer.draws.block[0].shape == (1, 40_000)
 
 
-def test_a_state_from_before_there_were_blocks_can_be_loaded() -> None:
-    first, second = (
-        EpsilonGreedy(ConstantSchedule(0.5), actions=4, generator=make_generator())
-        for _ in range(2)
-    )
-    first.load_state_dict({"generator": first.state_dict()["generator"]})
-    greedy = np.zeros(3, np.int64)
-    assert np.array_equal(
-        record_actions(first, greedy, range(9)), record_actions(second, greedy, range(9))
-    )
-
-
 def test_schedules_equal_a_calculation_by_hand() -> None:
     assert [ConstantSchedule(0.3)(step) for step in (0, 10)] == [0.3, 0.3]
     assert [LinearSchedule(1.0, 0.0, 4)(step) for step in (0, 1, 4, 9)] == [1.0, 0.75, 0.0, 0.0]

@@ -175,24 +175,6 @@ def test_a_memory_of_short_episodes_has_the_whole_capacity(steps, num_envs, k, e
         replay = loaded
 
 
-def test_a_memory_of_an_older_snapshot_continues_with_its_capacity() -> None:
-    """Older snapshots store the places of frames instead of their numbers."""
-    spec, stream = make_spec(200, 2, 3), FrameStream(0, 2, 3, end=0.5)
-    old, new = make_memory(spec, spare=0.0), make_memory(spec, spare=0.0, seed=3, grows=True)
-    for _ in range(20):
-        old.extend(*stream.draw_chunk(26).columns)
-    state = copy.deepcopy(old.state_dict())
-    del state["numbered"]
-    new.load_state_dict(state)
-    for _ in range(5):
-        chunk = stream.draw_chunk(26)
-        for replay in (old, new):
-            replay.extend(*chunk.columns)
-        assert all(
-            np.array_equal(a, b) for a, b in zip(old.sample(2, 8), new.sample(2, 8), strict=True)
-        )
-
-
 def test_slots_that_waited_add_no_frames_and_are_never_sampled() -> None:
     steps, num_envs, k = 15, 3, 3
     replay, naive, stream = (

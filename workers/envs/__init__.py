@@ -1,1 +1,0 @@
-"""The documented path of the environments of Palestra; see `workers.rl.envs`."""
