@@ -1,10 +1,9 @@
 """Stores the answers of requests by their idempotency key, for repetitions."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from app.db.engine import Session
-from app.db.models.access import IdempotencyKeyRow
 from app.db.repositories import access as rows
 from app.domain.errors import ConflictError
 from app.domain.principal import Principal
@@ -31,17 +30,12 @@ async def run_once(
     Raises:
         ConflictError: If the key was used with different content.
     """
-    row = IdempotencyKeyRow(
-        user_id=principal.user_id,
-        key=key,
-        request_hash=request_hash,
-    )
-    if await rows.claim_key(session, row):
+    user_id = principal.user_id
+    if await rows.claim_key(session, user_id, key, request_hash):
         answer = await change()
-        row.status, row.body, row.location = answer.status, answer.body, answer.location
-        await rows.fill_key(session, row)
+        await rows.fill_key(session, user_id, key, asdict(answer))
         return answer, False
-    known = await rows.find_idempotency_key(session, principal.user_id, key)
+    known = await rows.find_idempotency_key(session, user_id, key)
     if known is None or known.request_hash != request_hash:
         raise ConflictError(
             "idempotency_key_reused",

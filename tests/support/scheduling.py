@@ -43,11 +43,10 @@ GROUPS: Final[Mapping[str, Sequence[str]]] = {
 }
 """Modules of `tests/e2e` by group."""
 LONG: Final = (
-    "tests/app/services/test_audit_migration.py",
     "tests/app/services/test_explanations_hold.py",
     "tests/app/services/test_free_pages.py",
     "tests/app/services/test_list_filters.py",
-    "tests/app/services/test_migration_steps_back.py",
+    "tests/app/services/test_migrations.py",
     "tests/app/services/test_project_removal.py",
     "tests/app/services/test_queue_histories.py",
     "tests/app/services/test_several_keys.py",

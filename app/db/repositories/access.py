@@ -331,16 +331,16 @@ async def touch(session: Session, tokens: Mapping[str, str], sessions: Mapping[s
             await (await session.connection()).execute(statement, rows)
 
 
-async def claim_key(session: Session, row: IdempotencyKeyRow) -> bool:
+async def claim_key(session: Session, user_id: str, key: str, request_hash: str) -> bool:
     """Inserts an idempotency key; returns false if a committed request has it.
 
     Waits for an open transaction that inserts the same key.
     """
     dialect = sqlite if session.get_bind().dialect.name == "sqlite" else postgresql
     values = {
-        "user_id": row.user_id,
-        "key": row.key,
-        "request_hash": row.request_hash,
+        "user_id": user_id,
+        "key": key,
+        "request_hash": request_hash,
         "status": 0,
         "body": b"",
     }
@@ -360,17 +360,12 @@ async def find_idempotency_key(
     return await session.get(IdempotencyKeyRow, (user_id, key), populate_existing=True)
 
 
-async def fill_key(session: Session, row: IdempotencyKeyRow) -> None:
-    """Stores the answer of the request with this idempotency key."""
-    mine = (
-        IdempotencyKeyRow.user_id == row.user_id,
-        IdempotencyKeyRow.key == row.key,
-    )
-    await session.execute(
-        update(IdempotencyKeyRow)
-        .where(*mine)
-        .values(status=row.status, location=row.location, body=row.body)
-    )
+async def fill_key(
+    session: Session, user_id: str, key: str, answer: Mapping[str, str | bytes | int | None]
+) -> None:
+    """Stores the answer of the request with an idempotency key."""
+    mine = (IdempotencyKeyRow.user_id == user_id, IdempotencyKeyRow.key == key)
+    await session.execute(update(IdempotencyKeyRow).where(*mine).values(**answer))
 
 
 async def has_logged_in(session: Session, user_id: str) -> bool:

@@ -58,6 +58,11 @@ async def list_for_folder(session: Session, folder: str) -> Sequence[ArtifactRow
     return (await session.scalars(select(ArtifactRow).where(ArtifactRow.folder == folder))).all()
 
 
+def set_blob(artifact: ArtifactRow, blob_id: str | None) -> None:
+    """Sets the stored content of an artifact."""
+    artifact.blob_id = blob_id
+
+
 async def delete(session: Session, artifacts: Collection[ArtifactRow]) -> None:
     """Deletes artifacts. Blobs without an artifact are deleted later."""
     await session.execute(

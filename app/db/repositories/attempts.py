@@ -142,10 +142,19 @@ async def restart_lease(session: Session, attempt: AttemptRow, lease_seconds: fl
     ).first() is not None
 
 
-async def set_token(session: Session, attempt: AttemptRow, token_hash: str) -> None:
+def set_token(attempt: AttemptRow, token_hash: str) -> None:
     """Replaces the token of an attempt."""
     attempt.token_hash = token_hash
-    await session.flush()
+
+
+def set_snapshot(carried: AttemptRunRow, snapshot_id: str) -> None:
+    """Sets the snapshot that an attempt reads of a run."""
+    carried.snapshot_id = snapshot_id
+
+
+def give_up_uploads(attempt: AttemptRow) -> None:
+    """Notes that the worker shall end the attempt without the results that are not uploaded."""
+    attempt.gives_up = True
 
 
 async def list_silent_for_worker(

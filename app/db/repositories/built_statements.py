@@ -15,9 +15,16 @@ DIALECTS: Final[Mapping[str, Any]] = {
 """Dialects by name, for SQL that is handed to the driver."""
 
 
+async def write_changes(session: Session) -> None:
+    """Writes what was added or changed in a session, as its own queries do before they read."""
+    if session.autoflush and (session.dirty or session.new or session.deleted):
+        await session.flush()
+
+
 async def fetch(session: Session, statement: Any, **values: Any) -> Sequence[Any]:
     """Executes a statement that was built once.
 
     Building it for each decision would cost more than the database takes to answer.
     """
+    await write_changes(session)
     return (await (await session.connection()).execute(statement, values)).all()

@@ -21,7 +21,7 @@ from sqlalchemy.exc import DBAPIError
 from app.db.clock import Timestamp
 from app.db.engine import BEGINNINGS, Database, Session
 from app.db.postgres import PipelinedConnection
-from app.db.repositories.built_statements import DIALECTS, fetch
+from app.db.repositories.built_statements import DIALECTS, fetch, write_changes
 
 _DOUBLE: Final = 701
 """Type code of PostgreSQL for the only type of fractions that is read."""
@@ -93,6 +93,7 @@ async def carry_out_in_snapshot(session: Session, plan: Plan[_Result]) -> _Resul
 
 
 async def _carry_out(session: Session, plan: Plan[_Result], *, begins: bool) -> _Result:
+    await write_changes(session)
     connection = await session.connection()
     raw = await connection.get_raw_connection()
     driver: Any = raw.driver_connection

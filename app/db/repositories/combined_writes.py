@@ -13,7 +13,7 @@ from sqlalchemy import BindParameter, Connection
 from sqlalchemy.exc import DBAPIError
 
 from app.db.engine import Session
-from app.db.repositories.built_statements import DIALECTS
+from app.db.repositories.built_statements import DIALECTS, write_changes
 
 
 class Write(NamedTuple):
@@ -25,6 +25,7 @@ class Write(NamedTuple):
 
 async def execute_in(session: Session, writes: Sequence[Write]) -> None:
     """Executes statements as `execute` does, in the connection of a session."""
+    await write_changes(session)
     connection = await session.connection()
     await connection.run_sync(execute, writes)
 

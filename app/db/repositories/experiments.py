@@ -268,15 +268,29 @@ async def lock_run(session: Session, run_id: str) -> None:
     await session.execute(select(RunRow.id).where(RunRow.id == run_id).with_for_update())
 
 
-async def set_jobs(session: Session, jobs: Mapping[str, str]) -> None:
-    """Writes the latest training job of runs, by run ID."""
-    rows = [{"id": run_id, "job_id": job_id} for run_id, job_id in jobs.items()]
-    await session.execute(update(RunRow), rows)
+async def set_jobs(session: Session, jobs: Sequence[tuple[RunRow, str]]) -> None:
+    """Sets the latest training job of new runs, which the session does not hold."""
+    for run, job_id in jobs:
+        run.job_id = job_id
+    await session.execute(update(RunRow), [{"id": run.id, "job_id": job} for run, job in jobs])
 
 
-async def set_run(session: Session, run_id: str, values: dict[str, Any]) -> None:
-    """Writes columns of a run."""
-    await session.execute(update(RunRow).where(RunRow.id == run_id).values(**values))
+def change_run(run: RunRow, values: Mapping[str, Any]) -> None:
+    """Sets columns of a run."""
+    for name, value in values.items():
+        setattr(run, name, value)
+
+
+def set_progress(run: RunRow, env_step: int, update_count: int, episode: int) -> None:
+    """Sets the position of a run, whose speed is unknown there."""
+    run.env_step, run.update, run.episode = env_step, update_count, episode
+    run.env_steps_per_second = None
+
+
+def change(experiment: ExperimentRow, values: Mapping[str, Any]) -> None:
+    """Sets columns of an experiment."""
+    for name, value in values.items():
+        setattr(experiment, name, value)
 
 
 async def load_by_keys(

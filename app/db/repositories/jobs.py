@@ -335,6 +335,11 @@ async def measure_seconds_until(
     return {moment: max(0.0, (moment - present).total_seconds()) for moment in moments}
 
 
+def allow_code_change(job: JobRow) -> None:
+    """Lets a job run with other code than its experiment's."""
+    job.allow_code_change = True
+
+
 async def set_history(session: Session, job: JobRow, history: FailureHistory) -> None:
     """Stores the failure counts of a job, where they differ from those that `job` shows."""
     values = {

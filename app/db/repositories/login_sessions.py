@@ -1,6 +1,7 @@
 """Rows of browser logins. Secrets are passed to this module as hashes only."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from sqlalchemy import ColumnElement, select, update
 
@@ -29,6 +30,14 @@ def build_live_login_conditions(
         LoginSessionRow.last_used_at > db_now(-idle_seconds),
         LoginSessionRow.created_at > db_now(-max_seconds),
     )
+
+
+async def insert(session: Session, values: Mapping[str, Any]) -> LoginSessionRow:
+    """Adds a browser login."""
+    login = LoginSessionRow(**values)
+    session.add(login)
+    await session.flush()
+    return login
 
 
 async def end_login(session: Session, session_id: str) -> None:

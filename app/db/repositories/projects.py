@@ -164,11 +164,6 @@ async def list_members(
     return [(membership, user) for membership, user in await session.execute(query)]
 
 
-async def find_membership(session: Session, project_id: str, user_id: str) -> MembershipRow | None:
-    """Returns a user's membership in a project."""
-    return await session.get(MembershipRow, (project_id, user_id), populate_existing=True)
-
-
 async def has_other_maintainer(session: Session, project_id: str, user_id: str) -> bool:
     """Returns whether a person other than this user can act as a maintainer of the project."""
     query = (

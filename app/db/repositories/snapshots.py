@@ -37,7 +37,9 @@ _LIVE = (AttemptState.STARTING.value, AttemptState.RUNNING.value)
 async def find(session: Session, snapshot_id: str, *, lock: bool = False) -> SnapshotRow | None:
     """Returns a snapshot, locked against other writers on request."""
     query = select(SnapshotRow).where(SnapshotRow.id == snapshot_id)
-    return (await session.scalars(query.with_for_update() if lock else query)).one_or_none()
+    if lock:
+        query = query.with_for_update().execution_options(populate_existing=True)
+    return (await session.scalars(query)).one_or_none()
 
 
 async def filter_existing(session: Session, snapshot_ids: Collection[str]) -> set[str]:
@@ -170,6 +172,16 @@ async def mark_verified(session: Session, snapshot: SnapshotRow) -> None:
     await session.execute(
         update(SnapshotRow).where(SnapshotRow.id == snapshot.id).values(verified_at=db_now())
     )
+
+
+def set_state(snapshot: SnapshotRow, state: SnapshotState) -> None:
+    """Sets the state of a snapshot."""
+    snapshot.state = state.value
+
+
+def set_superseded(row: SnapshotRow | EvaluationRow, *, superseded: bool) -> None:
+    """Sets whether a snapshot or an evaluation is no part of its run's history."""
+    row.superseded = superseded
 
 
 async def load_ids_in_use(session: Session, run_id: str) -> set[str]:

@@ -208,6 +208,8 @@ async def add_evaluations(
     found = [EvaluationRow(**row) for row in rows]
     session.add_all(found)
     await session.flush()
+    for row in found:
+        await session.refresh(row, ["created_at"])
     return found
 
 

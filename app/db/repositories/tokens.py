@@ -90,6 +90,19 @@ def _is_wanted(wanted: TokenFilter) -> ColumnElement[bool]:
     return seen if wanted.only_in is None else seen & TokenRow.project_id.in_(wanted.only_in)
 
 
+async def insert(session: Session, values: Mapping[str, Any]) -> TokenRow:
+    """Adds a token, which never expires."""
+    token = TokenRow(**values)
+    session.add(token)
+    await session.flush()
+    return token
+
+
+async def reload(session: Session, token: TokenRow) -> None:
+    """Reads the columns of a token again."""
+    await session.refresh(token)
+
+
 async def set_expiry(session: Session, token_id: str, days: int) -> None:
     """Sets a token to expire `days` from now by the database's clock."""
     await session.execute(

@@ -198,6 +198,20 @@ async def revoke_invitations_of(session: Session, user_id: str) -> None:
     )
 
 
+async def insert(session: Session, values: Mapping[str, Any]) -> UserRow:
+    """Adds a user whose login name is free."""
+    user = UserRow(**values)
+    session.add(user)
+    await session.flush()
+    return user
+
+
+def change(user: UserRow, values: Mapping[str, Any]) -> None:
+    """Sets columns of a user."""
+    for name, value in values.items():
+        setattr(user, name, value)
+
+
 async def set_disabled(session: Session, user: UserRow, *, disabled: bool) -> None:
     """Disables a user by the database's clock, or enables the user."""
     at = db_now() if disabled else None

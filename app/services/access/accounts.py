@@ -9,6 +9,7 @@ from app.db.engine import ACCESS, Database, Session, announce
 from app.db.models.access import LoginSessionRow
 from app.db.models.projects import UserRow
 from app.db.repositories import accounts as rows
+from app.db.repositories import users as user_rows
 from app.domain.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from app.domain.paging import PageRequest, build_keyset
 from app.domain.principal import Principal
@@ -39,9 +40,9 @@ async def get(session: Session, principal: Principal) -> AccountView:
 async def change(session: Session, principal: Principal, request: AccountChange) -> AccountView:
     """Changes the members of the account that are set in `request`."""
     user = await users.find(session, principal.user_id, lock=True)
-    changed = users.apply_change(user, request)
-    await session.flush()
+    changed = users.list_changes(request)
     if changed:
+        user_rows.change(user, changed)
         _record(session, "user.change", user.id, principal, changed)
     return await _view(session, principal, user)
 

@@ -7,6 +7,7 @@ from typing import Final
 from app.db.engine import Database, Session
 from app.db.models.projects import UserRow
 from app.db.repositories import access as rows
+from app.db.repositories import users as user_rows
 from app.domain.errors import LoginRefusedError
 from app.domain.secrets import generate_secret, hash_secret, is_well_formed
 from app.services.access import invitations, passwords
@@ -165,8 +166,8 @@ async def _rename(session: Session, user: UserRow, typed: str) -> None:
     if changed and not await rows.rename_user(session, user.id, name):
         raise build_name_taken("/user")
     if shown and not user.display_name:
-        changed["display_name"] = user.display_name = shown
-        await session.flush()
+        changed["display_name"] = shown
+        user_rows.change(user, {"display_name": shown})
     if changed:
         audit_log.record(
             session,
@@ -179,8 +180,7 @@ async def _rename(session: Session, user: UserRow, typed: str) -> None:
 
 
 async def _set_password(session: Session, user: UserRow, password_hash: str) -> None:
-    user.password_hash = password_hash
-    await session.flush()
+    user_rows.change(user, {"password_hash": password_hash})
     ended = await end_all(session, user.id)
     audit_log.record(
         session,

@@ -5,8 +5,11 @@ from itertools import count
 from typing import Final
 
 from app.db.engine import Session
-from app.db.models.projects import MembershipRow, ProjectRow, UserRow
+from app.db.models.projects import ProjectRow, UserRow
 from app.db.repositories import access as rows
+from app.db.repositories import memberships
+from app.db.repositories import projects as project_rows
+from app.db.repositories import users as user_rows
 from app.domain.errors import ConflictError
 from app.services import pools
 from app.services.access.login_names import normalise_login_name
@@ -53,9 +56,11 @@ async def ensure_project_and_admin(
     if found is None:
         slug = await free_slug(session, project or DEFAULT_PROJECT)
         # The default name may be that of a deleted project, which can still be restored.
-        found = ProjectRow(id=new_id("prj"), slug=slug, name=project or slug)
-        session.add(found)
-        await session.flush()
+        project_id = new_id("prj")
+        await project_rows.insert(
+            session, {"id": project_id, "slug": slug, "name": project or slug}
+        )
+        found = await project_rows.load_by_id(session, project_id)
         await pools.admit_to_default(session, found.id)
     elif found.deleted_at is not None:
         raise ConflictError(
@@ -101,18 +106,15 @@ async def _admin(session: Session, typed: str) -> UserRow:
 
 async def _new_admin(session: Session, typed: str) -> UserRow:
     name, shown = normalise_login_name(typed)
-    user = UserRow(id=new_id("usr"), name=name, display_name=shown, is_admin=True)
-    session.add(user)
-    await session.flush()
+    values = {"id": new_id("usr"), "name": name, "display_name": shown, "is_admin": True}
+    user = await user_rows.insert(session, values)
     audit_log.record(session, "user.create", user.id, project_id=None, actor="daemon:bootstrap")
     return user
 
 
 async def _maintain(session: Session, project: ProjectRow, user: UserRow) -> None:
     if await rows.find_role(session, project.id, user.id) is None:
-        role = Role.MAINTAINER.value
-        session.add(MembershipRow(project_id=project.id, user_id=user.id, role=role))
-        await session.flush()
+        await memberships.insert(session, project.id, user.id, Role.MAINTAINER)
         audit_log.record(
             session, "membership.create", user.id, project_id=project.id, actor="daemon:bootstrap"
         )

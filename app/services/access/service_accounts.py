@@ -3,8 +3,9 @@
 from datetime import datetime
 
 from app.db.engine import ACCESS, Session, announce
-from app.db.models.projects import MembershipRow, UserRow
+from app.db.models.projects import UserRow
 from app.db.repositories import access as rows
+from app.db.repositories import memberships
 from app.db.repositories import tokens as token_rows
 from app.domain.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from app.domain.principal import Principal
@@ -57,9 +58,7 @@ async def create(
             "Another user or service account has this name, maybe a deleted one. Choose another.",
             pointer="/name",
         )
-    role = request.role.value
-    session.add(MembershipRow(project_id=project_id, user_id=user_id, role=role))
-    await session.flush()
+    await memberships.insert(session, project_id, user_id, request.role)
     _record(session, principal, "service_account.create", user_id, project_id, request.name)
     announce(session, ACCESS)
     (made,) = await token_rows.list_service_accounts(session, project_id, request.name)

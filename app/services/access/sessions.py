@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from app.db.engine import ACCESS, Session, announce
-from app.db.models.access import LoginSessionRow
 from app.db.repositories import access as rows
 from app.db.repositories import login_sessions as login_rows
 from app.db.repositories import users as user_rows
@@ -52,16 +51,15 @@ async def open_login(
     if found is None:
         raise UnauthenticatedError("wrong_login", "This login is disabled. Ask an administrator.")
     secret = generate_secret("pls")
-    opened = LoginSessionRow(
-        id=new_id("ses"),
-        user_id=user_id,
-        secret_hash=hash_secret(secret),
-        last_used_address=origin.address,
-        browser=describe_browser(origin.user_agent),
-        opened_by=opened_by,
-    )
-    session.add(opened)
-    await session.flush()
+    values = {
+        "id": new_id("ses"),
+        "user_id": user_id,
+        "secret_hash": hash_secret(secret),
+        "last_used_address": origin.address,
+        "browser": describe_browser(origin.user_agent),
+        "opened_by": opened_by,
+    }
+    opened = await login_rows.insert(session, values)
     audit_log.record(
         session,
         "login.open",

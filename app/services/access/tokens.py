@@ -187,22 +187,21 @@ async def issue_token(
     origin = origin or TokenOrigin(actor=f"user:{user_id}")
     secret = generate_secret("plr")
     scopes = sorted({scope.value for scope in request.scopes})
-    token = TokenRow(
-        id=new_id("tok"),
-        project_id=project_id,
-        user_id=user_id,
-        parent_id=origin.parent_id,
-        name=request.name,
-        secret_hash=hash_secret(secret),
-        scopes=scopes,
-    )
-    session.add(token)
-    await session.flush()
+    values = {
+        "id": new_id("tok"),
+        "project_id": project_id,
+        "user_id": user_id,
+        "parent_id": origin.parent_id,
+        "name": request.name,
+        "secret_hash": hash_secret(secret),
+        "scopes": scopes,
+    }
+    token = await rows.insert(session, values)
     if origin.ends_with_parent and origin.parent_id is not None:
         await rows.copy_expiry(session, token.id, origin.parent_id)
     elif request.expires_in_days is not None:
         await rows.set_expiry(session, token.id, request.expires_in_days)
-    await session.refresh(token)
+    await rows.reload(session, token)
     audit_log.record(
         session,
         "token.create",
@@ -270,7 +269,7 @@ async def rotate_token(
             "token_ended", "This token was revoked or has expired. Create a new one."
         )
     await _set_end(session, principal, token, request.expires_in_days)
-    await session.refresh(token)
+    await rows.reload(session, token)
     audit_log.record(
         session,
         "token.rotate",

@@ -89,16 +89,15 @@ async def change(
     require_user_management(principal)
     administrators = await lock_administrators(session, principal)
     user = await find(session, wanted, lock=True)
-    changed = apply_change(user, request)
+    changed = list_changes(request)
     if "is_admin" in request.model_fields_set and user.is_admin != request.is_admin:
         if not request.is_admin:
             keep_an_administrator(administrators, user)
             await rows.revoke_invitations_of(session, user.id)
-        user.is_admin = request.is_admin
         changed["is_admin"] = request.is_admin
         announce(session, ACCESS)
-    await session.flush()
     if changed:
+        rows.change(user, changed)
         _record(session, "user.change", principal, user, changed)
     return await load_detail(session, user)
 
@@ -116,14 +115,14 @@ async def lock_administrators(session: Session, principal: Principal) -> set[str
     return administrators
 
 
-def apply_change(user: UserRow, request: AccountChange) -> dict[str, object]:
-    """Sets display name and e-mail address where they are given; returns what changed."""
-    changed: dict[str, object] = {}
+def list_changes(request: AccountChange) -> dict[str, object]:
+    """Returns the display name and the e-mail address that a request gives."""
+    changes: dict[str, object] = {}
     if "display_name" in request.model_fields_set:
-        changed["display_name"] = user.display_name = request.display_name or ""
+        changes["display_name"] = request.display_name or ""
     if "email" in request.model_fields_set:
-        changed["email"] = user.email = request.email
-    return changed
+        changes["email"] = request.email
+    return changes
 
 
 def keep_an_administrator(administrators: set[str], user: UserRow) -> None:

@@ -92,14 +92,14 @@ async def _declare(
         message = "This attempt declared that name with other content. Choose another name."
         raise ConflictError("artifact_exists", message, pointer="/name")
     if artifact.blob_id is None:
-        artifact.blob_id = await rows.find_blob(
+        blob_id = await rows.find_blob(
             session, run.project_id, declaration.sha256, declaration.size
         )
-        await session.flush()
-        if artifact.blob_id is None and not folder:
-            await storage_limits.check_upload(session, run.project_id, declaration.size)
-        if artifact.blob_id is not None:
+        rows.set_blob(artifact, blob_id)
+        if blob_id is not None:
             await _note_stored(session, run, artifact)
+        elif not folder:
+            await storage_limits.check_upload(session, run.project_id, declaration.size)
     return build_view(artifact)
 
 
@@ -147,8 +147,7 @@ async def _keep(
         "sha256": received.sha256,
         "size": received.size,
     }
-    artifact.blob_id = await rows.add_blob(session, row)
-    await session.flush()
+    rows.set_blob(artifact, await rows.add_blob(session, row))
     run = (await batches.open_writer(session, attempt_id)).runs[artifact.run_id]
     await _note_stored(session, run, artifact)
     return artifact

@@ -8,6 +8,7 @@ from app.db.models.jobs import AttemptRow, AttemptRunRow, JobRow
 from app.db.models.workers import WorkerRow
 from app.db.repositories import attempts as rows
 from app.db.repositories import claims as claim_rows
+from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import jobs as job_rows
 from app.db.repositories import pools as pool_rows
 from app.db.repositories import workers as worker_rows
@@ -150,7 +151,7 @@ async def _repeat_claim(
     if not await rows.restart_lease(session, attempt, settings.lease_seconds):
         return None
     if attempt.token_hash != token_hash:
-        await rows.set_token(session, attempt, token_hash)
+        rows.set_token(attempt, token_hash)
     return attempt
 
 
@@ -294,7 +295,6 @@ async def _supersede(session: Session, runs: Sequence[RunRow]) -> None:
     for run in runs:
         if run.fence == work_orders.FIRST_FENCE:
             # There are no snapshots and no evaluations yet, but a test may have made progress.
-            run.env_step = run.update = run.episode = 0
-            run.env_steps_per_second = None
+            experiment_rows.set_progress(run, 0, 0, 0)
         else:
             await series.supersede(session, run.id)

@@ -101,11 +101,7 @@ async def _hold(
     session: Session, carried: AttemptRunRow, chosen: SnapshotRow
 ) -> SnapshotRow | None:
     locked = await snapshot_rows.find(session, chosen.id, lock=True)
-    if locked is None:
+    if locked is None or locked.state != SnapshotState.VERIFIED:
         return None
-    await session.refresh(locked)
-    if locked.state != SnapshotState.VERIFIED:
-        return None
-    carried.snapshot_id = locked.id
-    await session.flush()
+    rows.set_snapshot(carried, locked.id)
     return locked

@@ -8,6 +8,7 @@ from app.db.engine import Session
 from app.db.models.jobs import AttemptRow, AttemptRunRow, JobRow
 from app.db.repositories import attempts as rows
 from app.db.repositories import audit
+from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import jobs as job_rows
 from app.domain import attempt_end, retry
 from app.domain.retry import FailureHistory, RetryDecision
@@ -124,7 +125,7 @@ async def _follow(
     training = {one.run_id for one in carried if one.training}
     for run, _ in links:
         if run.id in training:
-            run.env_steps_per_second = None
+            experiment_rows.change_run(run, {"env_steps_per_second": None})
     if ended.is_uploading:
         await snapshots.skip_rest(session, attempt.id)
     await job_rows.set_history(session, job, decision.history)

@@ -69,7 +69,7 @@ async def make_run_orders(session: Session, job: JobRow, runs: list[RunRow]) -> 
         afresh = job.afresh and job.attempt == 0
         for run in runs:
             # The caller has locked the rows.
-            run.fence += 1
+            experiment_rows.change_run(run, {"fence": run.fence + 1})
         return [
             _training_order(
                 run, run.fence, None if afresh else await _find_newest_snapshot(session, run)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from app.db.engine import Session
 from app.db.models.curves import SeriesRow
 from app.db.repositories import blocks as rows
+from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import snapshots as snapshot_rows
 from app.db.repositories import telemetry as telemetry_rows
 from app.domain.principal import Principal
@@ -130,27 +131,27 @@ async def load_histories(session: Session, run_ids: Collection[str]) -> dict[str
 async def supersede(session: Session, run_id: str) -> None:
     """Marks snapshots and evaluations that are no longer part of the run's history.
 
-    Called by every claim that raises the run's fence, after its row is written.
+    Called by every claim that raises the run's fence.
 
     The fence chain decides for snapshots and for evaluations made during training; an evaluation of
     a snapshot is superseded exactly when its snapshot is. Points are not marked, since queries read
     the chain. Nothing is deleted, and a later resume may restore parts. The run's progress is set
     back to the position from which the attempt starts.
     """
-    await session.flush()
     history = (await load_histories(session, [run_id]))[run_id]
     for snapshot in await snapshot_rows.list_for_run(session, run_id):
         superseded = not fence_chain.is_in_history(
             history, snapshot.fence, Position(snapshot.env_step, snapshot.update)
         )
         if superseded != snapshot.superseded:
-            snapshot.superseded = superseded
+            snapshot_rows.set_superseded(snapshot, superseded=superseded)
             for evaluation in await snapshot_rows.list_snapshot_evaluations(session, snapshot.id):
-                evaluation.superseded = superseded
+                snapshot_rows.set_superseded(evaluation, superseded=superseded)
     for evaluation in await snapshot_rows.list_training_evaluations(session, run_id):
-        evaluation.superseded = not fence_chain.is_in_history(
+        superseded = not fence_chain.is_in_history(
             history, evaluation.fence, Position(evaluation.env_step, evaluation.update)
         )
+        snapshot_rows.set_superseded(evaluation, superseded=superseded)
     await _rewind(session, run_id, history)
 
 
@@ -158,8 +159,5 @@ async def _rewind(session: Session, run_id: str, history: Chain) -> None:
     """Sets the progress to that of the snapshot that the newest attempt resumed from, or to 0."""
     run = (await telemetry_rows.lock_runs(session, [run_id]))[run_id]
     started = await snapshot_rows.find_resume_source(session, run_id, max(history, default=0))
-    run.env_step, run.update, run.episode = (
-        (0, 0, 0) if started is None else (started.env_step, started.update, started.episode)
-    )
-    run.env_steps_per_second = None
-    await session.flush()
+    position = (0, 0, 0) if started is None else (started.env_step, started.update, started.episode)
+    experiment_rows.set_progress(run, *position)

@@ -99,13 +99,13 @@ async def _queue_packs(
         carried,
     )
     await dependencies.store(session, queued, before)
-    jobs_of_new_runs: dict[str, str] = {}
+    jobs_of_new_runs: list[tuple[RunRow, str]] = []
     for job in queued:
         for run in packs[job.id]:
             if run.job_id is None:
-                jobs_of_new_runs[run.id] = run.job_id = job.id
+                jobs_of_new_runs.append((run, job.id))
             else:
-                await _make_current(session, principal, job, run)
+                _make_current(principal, job, run)
     if jobs_of_new_runs:
         await experiment_rows.set_jobs(session, jobs_of_new_runs)
     await _record_queued(session, queued, carried, [run for pack in packs.values() for run in pack])
@@ -241,7 +241,7 @@ async def queue_job(
     )
     await dependencies.store(session, [job], before)
     if leads:
-        await _make_current(session, principal, job, run)
+        _make_current(principal, job, run)
     await _record_queued(session, [job], {job.id: [run.id]}, [run] if leads else [])
     job_state.record_creation(session, job, run, describe_actor(principal))
     return job
@@ -274,7 +274,7 @@ async def _must_have_snapshot(session: Session, run: RunRow, schedule: Schedule)
     return await rows.find_unfinished_training(session, run.id) is None
 
 
-async def _make_current(session: Session, principal: Principal, job: JobRow, run: RunRow) -> None:
+def _make_current(principal: Principal, job: JobRow, run: RunRow) -> None:
     """Stores a new job as the job from which the run's state is derived.
 
     Resets the run's start and end times if the earlier job was a test.
@@ -282,9 +282,7 @@ async def _make_current(session: Session, principal: Principal, job: JobRow, run
     values = job_state.derive_columns(job, run, TransitionDetails(actor=describe_actor(principal)))
     if run.fence == 0:
         values |= {"started_at": None, "finished_at": None}
-    run.job_id = job.id
-    await session.flush()
-    await experiment_rows.set_run(session, run.id, {**values, "job_id": job.id})
+    experiment_rows.change_run(run, {**values, "job_id": job.id})
 
 
 async def _check_idle(session: Session, run: RunRow) -> None:

@@ -13,6 +13,7 @@ from app.db.engine import QUEUE, Session, announce
 from app.db.models.experiments import ExperimentRow, RunRow
 from app.db.models.jobs import JobRow, JobRunRow
 from app.db.repositories import dependencies, queue_groups
+from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import jobs as job_rows
 from app.domain import transitions
 from app.domain.derived_states import derive_ended_run_state, run_state
@@ -235,8 +236,7 @@ def _derive_runs(
         if run.job_id == job.id:
             has_ended = link.outcome is not None
             values = _ended(link) if has_ended else derive_columns(job, run, details)
-            for name, value in values.items():
-                setattr(run, name, value)
+            experiment_rows.change_run(run, values)
 
 
 def _ended(end: JobRunRow) -> dict[str, Any]:
@@ -278,7 +278,6 @@ async def append_events(
         changes: Further members of the views of the job and of its runs, as JSON.
         run_changes: Further members of the views of its runs alone, as JSON.
     """
-    await session.flush()
     links = await job_rows.list_runs_with_links(session, job.id)
     _append_events(session, job, [run for run, _ in links], changes, run_changes)
 

@@ -122,8 +122,7 @@ async def apply_resume(
 
 async def _check_code(session: Session, job: JobRow, *, allow: bool) -> None:
     if allow and not job.allow_code_change:
-        job.allow_code_change = True
-        await session.flush()
+        rows.allow_code_change(job)
     if not job.allow_code_change:
         experiment = await experiment_rows.find(session, job.project_id, job.experiment_id)
         assert experiment is not None

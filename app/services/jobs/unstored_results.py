@@ -34,7 +34,7 @@ async def give_up(session: Session, principal: Principal, job_id: str, reason: s
     if attempt is None or not shown.get("delivering"):
         raise ConflictError("nothing_to_give_up", _NOTHING)
     if not attempt.gives_up:
-        attempt.gives_up = True
+        rows.give_up_uploads(attempt)
         audit_log.record(
             session,
             "job.give_up",

@@ -3,6 +3,7 @@
 from app.db.engine import ACCESS, Session, announce
 from app.db.models.projects import MembershipRow, ProjectRow, UserRow
 from app.db.repositories import access as access_rows
+from app.db.repositories import memberships
 from app.db.repositories import projects as rows
 from app.domain.errors import ConflictError
 from app.domain.principal import Principal
@@ -51,20 +52,18 @@ async def set_role(
             "service_account",
             "A service account is a viewer or member of the project that made it, and of no other.",
         )
-    own = await rows.find_membership(session, project.id, user.id)
+    own = await memberships.find(session, project.id, user.id)
     if own is None:
         if user.disabled_at is not None:
             raise ConflictError(
                 "user_disabled",
                 "This user is disabled. An administrator of the server can enable the user first.",
             )
-        session.add(MembershipRow(project_id=project.id, user_id=user.id, role=role.value))
-        await session.flush()
+        await memberships.insert(session, project.id, user.id, role)
         _record(session, principal, "membership.create", project, user, role)
     elif own.role != role.value:
         await _check_maintained(session, principal, project, own)
-        own.role = role.value
-        await session.flush()
+        memberships.set_role(own, role)
         _record(session, principal, "membership.update", project, user, role)
     announce(session, ACCESS)
     ((membership, member),) = await rows.list_members(session, project.id, user.id)
@@ -80,7 +79,7 @@ async def remove(session: Session, principal: Principal, slug: str, name: str) -
         ConflictError: `no_such_user`, `not_a_member`, `service_account`, or `last_maintainer`.
     """
     principal, project, user = await _hold(session, principal, slug, name)
-    own = await rows.find_membership(session, project.id, user.id)
+    own = await memberships.find(session, project.id, user.id)
     if own is None:
         raise ConflictError(
             "not_a_member",
@@ -91,8 +90,7 @@ async def remove(session: Session, principal: Principal, slug: str, name: str) -
             "service_account", "A service account stays a member: delete the account instead."
         )
     await _check_maintained(session, principal, project, own)
-    await session.delete(own)
-    await session.flush()
+    await memberships.delete(session, own)
     _record(session, principal, "membership.delete", project, user, Role(own.role))
     announce(session, ACCESS)
 

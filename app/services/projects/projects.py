@@ -6,7 +6,8 @@ from functools import partial
 from typing import Any, Final
 
 from app.db.engine import ACCESS, Session, announce
-from app.db.models.projects import MembershipRow, ProjectRow
+from app.db.models.projects import ProjectRow
+from app.db.repositories import memberships
 from app.db.repositories import projects as rows
 from app.domain.errors import ConflictError, ForbiddenError, NotFoundError
 from app.domain.paging import PageRequest, build_keyset
@@ -46,8 +47,7 @@ async def create(session: Session, principal: Principal, request: ProjectRequest
     }
     if not await rows.insert(session, values):
         raise await _taken(session, slug)
-    session.add(MembershipRow(project_id=project_id, user_id=principal.user_id, role=role.value))
-    await session.flush()
+    await memberships.insert(session, project_id, principal.user_id, role)
     _record(session, principal, "project.create", project_id, slug=slug, name=request.name)
     audit_log.record(
         session, "membership.create", principal.user_id, project_id=project_id,

@@ -217,7 +217,7 @@ async def skip_rest(session: Session, attempt_id: str) -> None:
 
 async def _leave_out(session: Session, run: SnapshotRun, unwanted: Sequence[SnapshotRow]) -> None:
     for snapshot in unwanted:
-        snapshot.state = SnapshotState.SKIPPED.value
+        rows.set_state(snapshot, SnapshotState.SKIPPED)
         await artifact_rows.delete(session, await rows.drop_files(session, snapshot.id))
     await _record_changed(session, run, unwanted)
 
@@ -240,7 +240,7 @@ async def _apply_retention(session: Session, run: SnapshotRun) -> None:
         if snapshot.id not in choose_ids_to_keep(verified, rule) | in_use
     ]
     for snapshot in retired:
-        snapshot.state = SnapshotState.DELETED.value
+        rows.set_state(snapshot, SnapshotState.DELETED)
         await artifact_rows.delete(session, await rows.drop_files(session, snapshot.id))
     await _record_changed(session, run, retired)
     stored = [snapshot for snapshot in verified if snapshot.state == SnapshotState.VERIFIED]
@@ -281,8 +281,6 @@ def choose_ids_to_keep(verified: Sequence[SnapshotRow], rule: Retention) -> set[
 async def _record_changed(
     session: Session, run: SnapshotRun, changed: Sequence[SnapshotRow]
 ) -> None:
-    if changed:
-        await session.flush()
     for view in await build_views(session, run.id, changed) if changed else []:
         event_log.record(
             session,

@@ -139,7 +139,7 @@ async def take_group(session: Session, deliveries: Sequence[Delivery]) -> list[i
                 store.accept(one.content)
             except DomainError as refusal:
                 found[place] = refusal
-    await _write(session, store, [one for one in found if isinstance(one, _NewRecords)])
+    await _write(store, [one for one in found if isinstance(one, _NewRecords)])
     return [one.delivery.last_seq if isinstance(one, _NewRecords) else one for one in found]
 
 
@@ -257,9 +257,7 @@ def _stored_digests(stored: TelemetryBatchRow, first: int, last: int) -> bytes:
     ]
 
 
-async def _write(
-    session: Session, store: record_rows.Store, accepted: Sequence[_NewRecords]
-) -> None:
+async def _write(store: record_rows.Store, accepted: Sequence[_NewRecords]) -> None:
     if not accepted:
         return
     group = rows.GroupRows()
@@ -280,7 +278,6 @@ async def _write(
             }
         )
     await store.write([part for batch in accepted for part in batch.content], group)
-    await session.flush()
 
 
 _received: Final[dict[str, float]] = {}

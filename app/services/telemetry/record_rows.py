@@ -277,7 +277,6 @@ async def _write_evaluations(session: Session, context: RecordContext, content: 
     superseded = await snapshot_rows.filter_superseded(session, context.run.id, read)
     new = [_evaluation(context, seq, record, superseded) for seq, record in content.evaluations]
     for row in await rows.add_evaluations(session, new):
-        await session.refresh(row, ["created_at"])
         event_log.record(session, "evaluation", build_evaluation_view(row), **context.event_ids)
 
 

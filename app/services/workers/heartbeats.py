@@ -56,8 +56,7 @@ async def record_heartbeat(
     await _end_unlisted_attempts(session, worker, body, settings, heartbeat_before)
     if silent > worker.silent_seconds:
         announce(session, QUEUE)
-        await session.refresh(worker)
-        await append_worker_event(session, worker)
+        await append_worker_event(session, await find_own(session, worker.id))
     return WorkerHeartbeatAnswer(
         order="drain" if worker.draining else "continue",
         drain_reason=worker.drain_reason,

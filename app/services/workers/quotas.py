@@ -4,6 +4,7 @@ from app.db.engine import QUEUE, Session, announce
 from app.db.models.pools import PoolRow
 from app.db.models.projects import ProjectRow
 from app.db.repositories import access as access_rows
+from app.db.repositories import memberships
 from app.db.repositories import pools as pool_rows
 from app.db.repositories import projects as project_rows
 from app.db.repositories import quotas as rows
@@ -141,7 +142,7 @@ def _merge(quota: Quota, wanted: QuotaLimits) -> Quota:
 
 async def _find_member(session: Session, project: ProjectRow, name: str) -> str:
     user = await access_rows.find_user_by_name(session, name)
-    if user is None or await project_rows.find_membership(session, project.id, user.id) is None:
+    if user is None or await memberships.find(session, project.id, user.id) is None:
         raise InvalidError(
             "no_such_member",
             f"The project {project.slug} has no member of this login name. `palestra members list "

@@ -19,7 +19,7 @@ from tests.support.killed_migration import read_content
 from tests.support.postgres import PostgresServer
 from tests.support.process_stack import REPOSITORY
 
-both_databases = pytest.mark.both_databases(
+pytestmark = pytest.mark.both_databases(
     "Each migration has statements for each database.", of=("app.db.migrate",)
 )
 STORED = Path(__file__).parents[2] / "assets" / "stored" / "schema-0043"
@@ -36,7 +36,6 @@ def url(request: pytest.FixtureRequest, tmp_path: Path, worker_id: str) -> str:
     return server.create_database(f"migrations_{worker_id}")
 
 
-@both_databases
 @pytest.mark.processes
 @pytest.mark.extended
 def test_a_migration_that_is_killed_at_any_statement_changes_nothing(url: str) -> None:
@@ -49,7 +48,6 @@ def test_a_migration_that_is_killed_at_any_statement_changes_nothing(url: str) -
     assert read_content(url)["alembic_version"] == migrate.read_required_version()
 
 
-@both_databases
 def test_each_step_back_restores_the_former_schema(url: str) -> None:
     script = ScriptDirectory.from_config(migrate.build_config())
     revisions = [step.revision for step in script.walk_revisions("base", "head")]
