@@ -49,7 +49,7 @@ A client whose connection is closed while it sends often loses the answer.
 _LOOK_SECONDS: Final = 1.0
 _RESERVE: Final = 128
 """File descriptors reserved for the database, the stored files, the broker and the bus."""
-_MOST_DESCRIPTORS: Final = 65_536
+_MAX_DESCRIPTORS: Final = 65_536
 
 Phase = Literal["head", "body", "answer", "idle"]
 
@@ -76,9 +76,9 @@ _REASONS: Final = {
 def raise_descriptor_limit() -> int:
     """Raises the soft limit of open file descriptors as far as permitted; returns the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MOST_DESCRIPTORS)
+    wanted = _MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MAX_DESCRIPTORS)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
-        return _MOST_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
+        return _MAX_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     return wanted
 

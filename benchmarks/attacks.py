@@ -27,9 +27,9 @@ from benchmarks._report import describe_machine
 from tests.security import bodies, slow
 from tests.security.target import Target, send
 
-LONGEST_DELAY = 0.25
+MAX_DELAY = 0.25
 """Longest time in seconds for which one request may delay another."""
-LARGEST_SHARE = 0.5
+MAX_SHARE = 0.5
 """Largest processor time of an anonymous request, as a share of that of `GET /api/v1/session`."""
 SLOW = 2_000
 PATHS = 1_000
@@ -126,7 +126,7 @@ def measure_delay(witness: LatencyProbe, attack: Callable[[], object], *, tries:
             attack()
         assert not witness.failures, witness.failures[:3]
         least = min(least, witness.longest)
-        if least <= LONGEST_DELAY:
+        if least <= MAX_DELAY:
             break
     return least
 
@@ -140,7 +140,7 @@ def main() -> int:
             _send_bodies(Path(directory) / "bodies"),
             _hold_connections(Path(directory) / "slow"),
         ]
-    return 0 if max(longest) <= LONGEST_DELAY and share <= LARGEST_SHARE else 1
+    return 0 if max(longest) <= MAX_DELAY and share <= MAX_SHARE else 1
 
 
 def _ask_for_paths(directory: Path) -> float:

@@ -48,8 +48,8 @@ GROUPS: Final = {
     "log_blocks": "logs",
     "open_log_lines": "logs",
 }
-MOST_CURVES: Final = 6.0
-MOST_ALL: Final = 10.0
+MAX_CURVES: Final = 6.0
+MAX_ALL: Final = 10.0
 _TRAINING_SECONDS: Final = 3_600.0
 _SETTLED_SECONDS: Final = 120.0
 
@@ -138,7 +138,7 @@ def show_row(kind: str, points: int, noisy: int, grown: Mapping[str, int]) -> bo
         ["  whole database", f"{everything:.2f} bytes"],
     ]
     print(align_columns(rows), flush=True)
-    return per_point.get("curves", 0.0) <= MOST_CURVES and everything <= MOST_ALL
+    return per_point.get("curves", 0.0) <= MAX_CURVES and everything <= MAX_ALL
 
 
 def main() -> int:
@@ -168,7 +168,7 @@ def main() -> int:
             print(f"{kind}: {events / points:.2f} bytes of events in the first hour")
             grown = {name: after[name] - before[name] for name in after}
             good = show_row(kind, points, noisy, grown) and good
-    print(f"curves at most {MOST_CURVES:g}, everything at most {MOST_ALL:g} bytes a point")
+    print(f"curves at most {MAX_CURVES:g}, everything at most {MAX_ALL:g} bytes a point")
     return 0 if good else 1
 
 

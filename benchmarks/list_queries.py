@@ -52,7 +52,7 @@ from palestra.contract.names import Scope, new_id
 from tests.support import records
 from tests.support.server_fixture import World, make_definition, make_world
 
-AGENTS, ENVIRONMENTS, SEEDS, AT_ONCE = 6, 8, 10, 5_000
+AGENTS, ENVIRONMENTS, SEEDS, MAX_ROWS = 6, 8, 10, 5_000
 BEST = "-evaluation/mean.best"
 LISTS: dict[str, tuple[dict[str, str], float]] = {
     "by best evaluation, agent and env": (
@@ -136,9 +136,9 @@ async def fill(database: Database, world: World, runs: int, series: int) -> None
         (EvaluationRow, evaluations), (SeriesSummaryRow, summaries),
     )  # fmt: skip
     for model, content in written:
-        for first in range(0, len(content), AT_ONCE):
+        for first in range(0, len(content), MAX_ROWS):
             async with database.write() as session:
-                await session.execute(insert(model), content[first : first + AT_ONCE])
+                await session.execute(insert(model), content[first : first + MAX_ROWS])
 
 
 async def _make_templates(

@@ -30,7 +30,7 @@ from argon2 import PasswordHasher
 
 from app.db.engine import Database
 from app.db.models import UserRow
-from app.domain.login_limits import MOST_WAITING, PER_ACCOUNT, PER_ADDRESS, Allowance
+from app.domain.login_limits import MAX_WAITING, PER_ACCOUNT, PER_ADDRESS, Allowance
 from benchmarks._report import align_columns, describe_machine
 from palestra.contract.names import new_id
 from tests.security.target import Target
@@ -80,7 +80,7 @@ class AttackResult:
     def bound(self) -> str:
         """The documented bound on guesses, as a phrase for the table."""
         if self.allowance is None:
-            return f"{MOST_WAITING} at a time"
+            return f"{MAX_WAITING} at a time"
         return f"{self.allowance.at_once} + 1 per {self.allowance.seconds:g} s"
 
     @property

@@ -36,9 +36,9 @@ PEOPLE: Final = (
     ("gamma", "gil"),
 )
 WORKERS: Final = ("worker", "second")
-LARGEST_ERROR: Final = 0.05
+MAX_ERROR: Final = 0.05
 """Largest deviation of a project's part of the slot-seconds from its share."""
-LARGEST_GAP: Final = 1.0
+MAX_GAP: Final = 1.0
 LATER_JOBS: Final = 200
 LATER_HOLD_SECONDS: Final = 4
 _PASSWORD: Final = "a password for benchmarks 17"
@@ -177,9 +177,9 @@ def report_shares(intervals: Sequence[Interval], until: datetime) -> bool:
         deviation = f"{100 * (part / entitled - 1):+.1f} %"
         rows.append((project, str(share), f"{used[project]:.1f}", f"{part:.3f}", deviation))
     print(align_columns(rows))
-    verdict = "ok" if worst <= LARGEST_ERROR else f"OVER {100 * LARGEST_ERROR:g} %"
+    verdict = "ok" if worst <= MAX_ERROR else f"OVER {100 * MAX_ERROR:g} %"
     print(f"largest deviation of slot-seconds from the share: {100 * worst:.1f} %  {verdict}")
-    return worst <= LARGEST_ERROR
+    return worst <= MAX_ERROR
 
 
 def report_gaps(intervals: Sequence[Interval], slots: int, until: datetime) -> bool:
@@ -196,7 +196,7 @@ def report_gaps(intervals: Sequence[Interval], slots: int, until: datetime) -> b
         if claim < until
     ]
     show("release to the next claim", gaps, "s")
-    return show("release to the next claim", gaps, "s", LARGEST_GAP, 0.99)
+    return show("release to the next claim", gaps, "s", MAX_GAP, 0.99)
 
 
 def report_later_person(installation: Installation, jobs: int, later: float) -> bool:

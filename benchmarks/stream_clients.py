@@ -40,9 +40,9 @@ from tests.support.process_stack import Stack
 
 RUNS, USERS, RATE = 20, 100, 10.0
 FROZEN, ABORTS = 50, 500
-MOST_LATENCY = 0.25
-MOST_DROP = 30.0
-MOST_MEMORY = 400
+MAX_LATENCY = 0.25
+MAX_DROP = 30.0
+MAX_MEMORY = 400
 """MiB of the server process."""
 _ABORTERS = 50
 """Clients that abort and are replaced, at a time."""
@@ -174,20 +174,20 @@ async def measure(
             f"{len(clients)} clients, {RUNS // 2 if follow_all else 1} runs each, {FROZEN} frozen"
         )
         await measure_delivery(findings, use, values.seconds)
-        is_good &= show("delivery", findings.latencies, "s", bound=MOST_LATENCY, at=0.99)
+        is_good &= show("delivery", findings.latencies, "s", bound=MAX_LATENCY, at=0.99)
         dropped = [one.wait for one in await frozen if one.wait is not None]
         queued = statistics.median(one.queued for one in frozen.result())
         print(f"  {len(dropped)} of {FROZEN} frozen dropped; {queued:,.0f} bytes unread each")
         is_good &= len(dropped) == FROZEN
         if dropped:
-            is_good &= show("drop after the last acknowledged byte", dropped, "s", MOST_DROP, 1)
+            is_good &= show("drop after the last acknowledged byte", dropped, "s", MAX_DROP, 1)
         if not follow_all:
             await abort_randomly(stack.port, trainings, viewers, findings)
             print(f"  {ABORTS} aborts: {findings.frames:,} frames, {findings.foreign} foreign")
         is_good &= report_faults(findings)
         for client in clients:
             client.abort()
-    return show("peak memory of the server", [use.peak], "MiB", MOST_MEMORY) and is_good
+    return show("peak memory of the server", [use.peak], "MiB", MAX_MEMORY) and is_good
 
 
 def report_faults(findings: Findings) -> bool:

@@ -34,10 +34,10 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _FORBIDDEN: Final = re.compile(r"[\s\\\x00-\x1f\x7f-\x9f]")
 _NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
 _LABEL: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?", re.ASCII)
-_LONGEST_NAME: Final = 253
+_MAX_NAME_LENGTH: Final = 253
 _PATH_PART: Final = re.compile(r"[A-Za-z0-9._~-]+", re.ASCII)
 _PORT: Final = re.compile(r"[0-9]{1,5}", re.ASCII)
-_HIGHEST_PORT: Final = 65_535
+_MAX_PORT: Final = 65_535
 _MAPPED_BITS: Final = 96
 """Bits before the IPv4 address in an IPv4 address in IPv6 form."""
 
@@ -242,7 +242,7 @@ def _format_location(parts: SplitResult, form: str, default_port: int | None = N
     host, port = location, ""
     if _has_port(location):
         host, _, port = location.rpartition(":")
-        if _PORT.fullmatch(port) is None or not 1 <= int(port) <= _HIGHEST_PORT:
+        if _PORT.fullmatch(port) is None or not 1 <= int(port) <= _MAX_PORT:
             raise AddressError(
                 "has a port that is not valid: a port is a number from 1 to 65535, and special "
                 "characters of a password are written as %XX"
@@ -280,7 +280,7 @@ def _parse_name(text: str) -> str:
     labels = name.split(".")
     # Programs read a name that ends with a number as an IPv4 address, such as 127.1.
     if (
-        len(name) > _LONGEST_NAME
+        len(name) > _MAX_NAME_LENGTH
         or not all(_LABEL.fullmatch(label) for label in labels)
         or _NUMBER.fullmatch(labels[-1])
     ):

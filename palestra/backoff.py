@@ -5,7 +5,7 @@ import threading
 from typing import Final
 
 FIRST_SECONDS: Final = 0.25
-LONGEST_SECONDS: Final = 15.0
+MAX_SECONDS: Final = 15.0
 
 
 class Backoff:
@@ -20,7 +20,7 @@ class Backoff:
     def __init__(
         self,
         stop: threading.Event | None = None,
-        longest: float = LONGEST_SECONDS,
+        longest: float = MAX_SECONDS,
         first: float = FIRST_SECONDS,
     ) -> None:
         self._stop = stop or threading.Event()

@@ -28,7 +28,7 @@ PREFIX: Final = "/api/v1"
 STATEMENT_DEADLINE: Final = "statement_deadline"
 """Code of the refusal of a request that the database could not answer within its limit."""
 RETRIED_STATUSES: Final = frozenset({429, 502, 503, 504})
-LONGEST_WAIT: Final = 10.0
+MAX_WAIT_SECONDS: Final = 10.0
 
 
 class Connection:
@@ -172,7 +172,7 @@ class Connection:
     def _with_retries(
         self, request: httpx.Request, *, again: bool, stream: bool = False
     ) -> httpx.Response:
-        backoff = Backoff(longest=LONGEST_WAIT)
+        backoff = Backoff(longest=MAX_WAIT_SECONDS)
         for left in range(self._retries, -1, -1):
             asked = 0.0
             try:
@@ -189,7 +189,7 @@ class Connection:
                     return answer
                 asked = _retry_after(answer)
                 answer.close()
-            self.sleep(min(backoff.compute_next_wait(asked), LONGEST_WAIT))
+            self.sleep(min(backoff.compute_next_wait(asked), MAX_WAIT_SECONDS))
         raise AssertionError("unreachable")
 
     def content(self, path: str, offset: int) -> Iterator[bytes]:

@@ -33,7 +33,7 @@ _DOTENV_LINE: Final = re.compile(r"[+\- ]?\s*(?:export\s+|ENV\s+|set\s+)?[A-Z][A
 
 _NO_VALUES: Final = frozenset({"null", "none", "true", "false", "~"})
 
-_LONGEST_LINE: Final = 20_000
+_MAX_LINE_LENGTH: Final = 20_000
 """Longest line, in characters, that is searched for named values.
 
 The patterns take quadratic time in the worst case.
@@ -53,7 +53,7 @@ def find_secrets(line: str, file: str = "") -> Iterator[tuple[int, int]]:
             yield match.span()
     bare = bool(_CONFIGURATION.search(file) or _DOTENV_LINE.match(line))
     for pattern, group in _compile_named_patterns(bare=bare):
-        for match in pattern.finditer(line[:_LONGEST_LINE]):
+        for match in pattern.finditer(line[:_MAX_LINE_LENGTH]):
             if _is_value(match[group], line):
                 yield match.span(group)
 

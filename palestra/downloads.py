@@ -23,8 +23,8 @@ from palestra.errors import PalestraError
 
 _PLAIN: Final = re.compile(r"[^A-Za-z0-9._ +=@,-]")
 _RESERVED: Final = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
-_MOST_PARTS: Final = 8
-_MOST_BYTES: Final = 200
+_MAX_PARTS: Final = 8
+_MAX_BYTES: Final = 200
 """Longest component of a path, in bytes.
 
 File systems permit 255, and the name of the temporary file is a few longer.
@@ -108,11 +108,11 @@ def make_safe_name(name: str) -> Path:
         for part in name.replace("\\", "/").split("/")
         if part not in {"", ".", ".."}
     ]
-    return Path(*(parts[-_MOST_PARTS:] or ["unnamed"]))
+    return Path(*(parts[-_MAX_PARTS:] or ["unnamed"]))
 
 
 def _safe_part(part: str) -> str:
-    plain = _PLAIN.sub("_", part).encode()[:_MOST_BYTES].decode().strip(" .") or "_"
+    plain = _PLAIN.sub("_", part).encode()[:_MAX_BYTES].decode().strip(" .") or "_"
     return f"_{plain}" if part.startswith(".") or _RESERVED.fullmatch(plain) else plain
 
 

@@ -14,7 +14,7 @@ import httpx
 from httpx_sse import EventSource, ServerSentEvent, SSEError
 
 from palestra.backoff import Backoff
-from palestra.connection import LONGEST_WAIT, RETRIED_STATUSES, Connection, encode_path_part
+from palestra.connection import MAX_WAIT_SECONDS, RETRIED_STATUSES, Connection, encode_path_part
 from palestra.contract.answers import read_answer
 from palestra.contract.event_streams import EventPollRequest, PolledEvents, SubscriptionRequest
 from palestra.contract.queries import EventView
@@ -67,7 +67,7 @@ class EventFeed:
             PalestraError: If the server refused, or cannot be reached and `reconnect` is false.
             EventsLostError: If the log no longer holds the events after the cursor.
         """
-        follower, backoff = _Follower(scope, after), Backoff(longest=LONGEST_WAIT)
+        follower, backoff = _Follower(scope, after), Backoff(longest=MAX_WAIT_SECONDS)
         while True:
             is_polling = time.monotonic() < self._polls_until
             try:

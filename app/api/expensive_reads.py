@@ -12,13 +12,13 @@ from fastapi import Depends, Request
 from app.api.auth import Reader
 from app.api.turns import WAIT_SECONDS, Turns
 
-AT_ONCE: Final = 2
+MAX_CONCURRENT: Final = 2
 """Expensive reads of a person that run at the same time."""
 
 
 def make_turns(wait_seconds: float = WAIT_SECONDS) -> Turns:
     """Returns the turns of expensive reads, for one process."""
-    return Turns(AT_ONCE, "too_many_reads", "lists, curves and aggregates", wait_seconds)
+    return Turns(MAX_CONCURRENT, "too_many_reads", "lists, curves and aggregates", wait_seconds)
 
 
 async def _wait_for_turn(request: Request, principal: Reader) -> AsyncIterator[None]:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from fastapi import Depends, Query
 
-from app.api.paging import LONGEST_KEY
+from app.api.paging import MAX_KEY_LENGTH
 from app.api.user_filter import SubmittedBy
 from palestra.contract.filters import MAX_FILTER
 
@@ -39,7 +39,7 @@ async def read_list_selection(
     user: SubmittedBy,
     filter: Filter = "",  # noqa: A002 - the name of the parameter
     columns: Annotated[
-        tuple[Annotated[str, Query(max_length=LONGEST_KEY)], ...],
+        tuple[Annotated[str, Query(max_length=MAX_KEY_LENGTH)], ...],
         Query(
             max_length=50, description="Keys as of `sort`, whose values are returned in `values`."
         ),
@@ -73,7 +73,7 @@ async def read_group_selection(
     user: SubmittedBy,
     filter: Filter = "",  # noqa: A002 - the name of the parameter
     by: Annotated[
-        tuple[Annotated[str, Query(max_length=LONGEST_KEY)], ...],
+        tuple[Annotated[str, Query(max_length=MAX_KEY_LENGTH)], ...],
         Query(
             max_length=4,
             description="Fields such as `agent`, `env` or `state`, or members of the definition "
@@ -83,7 +83,7 @@ async def read_group_selection(
     metric: Annotated[
         str,
         Query(
-            max_length=LONGEST_KEY,
+            max_length=MAX_KEY_LENGTH,
             description="A series with its statistic, or a field that is a number.",
         ),
     ] = "evaluation/mean.last",

@@ -6,7 +6,7 @@ from app.domain.networks import find_client_address
 from app.domain.principal import Principal
 from app.services.audit.audit_log import RequestOrigin
 
-_LONGEST = 64
+_MAX_LENGTH = 64
 """Characters of an address that is no IP address, which only servers on Unix sockets see."""
 
 
@@ -14,7 +14,8 @@ def get_client_address(request: Request) -> str:
     """Returns the client's address of a request; empty if it has none."""
     peer = request.client.host if request.client else ""
     proxies = request.app.state.settings.proxy_networks
-    return find_client_address(peer, request.headers.getlist("x-forwarded-for"), proxies)[:_LONGEST]
+    forwarded = request.headers.getlist("x-forwarded-for")
+    return find_client_address(peer, forwarded, proxies)[:_MAX_LENGTH]
 
 
 def read_origin(request: Request) -> RequestOrigin:

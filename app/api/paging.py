@@ -51,4 +51,4 @@ OF_LISTS: Final = (
     "like `reached.NAME` (`.env_step`, `.seconds`)"
 )
 """Describes the keys of the lists of runs and experiments."""
-LONGEST_KEY: Final = 200
+MAX_KEY_LENGTH: Final = 200

@@ -20,7 +20,7 @@ _log = structlog.get_logger("palestra.api")
 
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9_.-]{1,64}")
 _ID_HEADER: Final = b"x-request-id"
-_LONGEST_HOST: Final = 300
+_MAX_HOST_BYTES: Final = 300
 """Bytes of a `Host` header that are read: more than a host name with its port has."""
 _HOST: Final = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?", re.ASCII)
 
@@ -103,7 +103,7 @@ class Guard:
 
     def _check_host(self, scope: Scope) -> HttpProblemError | None:
         hosts = [value for name, value in scope["headers"] if name == b"host"]
-        is_own = self._is_own_host(hosts[0][:_LONGEST_HOST]) if len(hosts) == 1 else None
+        is_own = self._is_own_host(hosts[0][:_MAX_HOST_BYTES]) if len(hosts) == 1 else None
         if is_own is None:
             return HttpProblemError(400, "invalid_host", "Send exactly one valid Host header.")
         if not is_own:

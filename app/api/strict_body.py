@@ -42,7 +42,7 @@ SMALL: Final = 65_536
 LARGE: Final = 0
 """Value of the argument `limit` that stands for the setting `max_body_bytes`."""
 
-_AT_ONCE: Final = 16_384
+_MAX_BYTES_ON_LOOP: Final = 16_384
 """Bytes up to which reading takes less time than handing the body to the thread."""
 
 _reader: Final = ThreadPoolExecutor(1, "palestra-bodies")
@@ -132,7 +132,7 @@ async def run_for_body(size: int, work: Callable[[], Result]) -> Result:
 
     For a large body, `work` runs on the thread of large bodies.
     """
-    if size <= _AT_ONCE:
+    if size <= _MAX_BYTES_ON_LOOP:
         return work()
     return await asyncio.get_running_loop().run_in_executor(_reader, work)
 

@@ -25,7 +25,7 @@ from palestra.contract.telemetry import (
     TelemetryBatch,
 )
 
-_AT_ONCE: Final = 65_536
+_MAX_BYTES_ON_LOOP: Final = 65_536
 """Bytes up to which decoding takes less time than handing the body to a thread."""
 _SCHEME: Final = "Bearer "
 
@@ -65,7 +65,9 @@ async def read_batch(request: Request, attempt_id: str) -> Delivery:
     raw = await strict_body.read_bytes(request, MAX_BATCH_BYTES)
     strict_body.check_content_type(request)
     work = partial(_decode, attempt_id, raw)
-    return work() if len(raw) <= _AT_ONCE else await strict_body.run_for_body(len(raw), work)
+    if len(raw) <= _MAX_BYTES_ON_LOOP:
+        return work()
+    return await strict_body.run_for_body(len(raw), work)
 
 
 async def take(request: Request, delivery: Delivery) -> TelemetryAck:

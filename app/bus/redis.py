@@ -23,7 +23,7 @@ _log = structlog.get_logger("palestra.bus")
 
 CHANNEL: Final = "palestra.bells"
 _FIRST_WAIT: Final = 0.1
-_LONGEST_WAIT: Final = 5.0
+_MAX_WAIT_SECONDS: Final = 5.0
 _TIMEOUT: Final = 5.0
 _LISTEN_SECONDS: Final = 10.0
 _CANCEL_SECONDS: Final = 0.05
@@ -73,7 +73,7 @@ class RedisBus(MemoryBus):
 
     async def _run_with_reconnects(self, work: _Work, name: str) -> None:
         """Runs `work` on a connection, and again on a new one after each failure."""
-        backoff = Backoff(longest=_LONGEST_WAIT, first=_FIRST_WAIT)
+        backoff = Backoff(longest=_MAX_WAIT_SECONDS, first=_FIRST_WAIT)
         while True:
             try:
                 async with self._connect() as connection:

@@ -20,7 +20,7 @@ SECONDS: Final = 15.0
 second, are about as many."""
 _ENDED_PERIOD: Final = 10
 """Rounds after which ended attempts and epochs are looked for."""
-_AT_ONCE: Final = 20
+_ATTEMPTS_PER_ROUND: Final = 20
 
 
 class CurveCompactor:
@@ -52,7 +52,7 @@ class CurveCompactor:
 
     async def _finish(self) -> None:
         async with self._database.read() as session:
-            ended = await rows.list_ended_attempts(session, _AT_ONCE)
+            ended = await rows.list_ended_attempts(session, _ATTEMPTS_PER_ROUND)
         for attempt_id in ended:
             with tolerate(_log, "curve_compactor.attempt_failed", attempt_id=attempt_id):
                 await compaction.finish_attempt(self._database, attempt_id)

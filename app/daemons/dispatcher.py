@@ -33,13 +33,13 @@ _log = structlog.get_logger("palestra.dispatcher")
 
 POLL_SECONDS: Final = 1.0
 """Longest time between two reads of the queue: a notification of its change may be lost."""
-_LONGEST_PAUSE: Final = 5.0
+_MAX_PAUSE_SECONDS: Final = 5.0
 _REST: Final = 2.0
 """Rest after a decision, as a multiple of the time that it took.
 
 What changes meanwhile is decided together, so that a busy queue does not take a whole processor.
 """
-_LONGEST_REST: Final = 0.25
+_MAX_REST_SECONDS: Final = 0.25
 _RELEASE_SECONDS: Final = 2.0
 _SOCKET_SECONDS: Final = 5.0
 _SOCKET_OPTIONS: Final[dict[str, Any]] = {
@@ -185,8 +185,8 @@ class Dispatcher:
             while True:
                 began = time.monotonic()
                 is_done = await self._try_tick()
-                pause = self._poll_seconds if is_done else min(2 * pause, _LONGEST_PAUSE)
-                await asyncio.sleep(min(_REST * (time.monotonic() - began), _LONGEST_REST))
+                pause = self._poll_seconds if is_done else min(2 * pause, _MAX_PAUSE_SECONDS)
+                await asyncio.sleep(min(_REST * (time.monotonic() - began), _MAX_REST_SECONDS))
                 await changes.wait(pause)
         finally:
             bus.unsubscribe(changes)

@@ -19,7 +19,7 @@ PAUSE: Final = 30.0
 """Least seconds between two judgements of a run."""
 BUDGET: Final = 0.5
 """Seconds of judging after which a round ends."""
-AT_ONCE: Final = 8
+RUNS_PER_TRANSACTION: Final = 8
 """Runs that are judged together, in one transaction that reads and one that writes."""
 _CONSIDERED: Final = 500
 """Most runs that a round looks at."""
@@ -57,10 +57,10 @@ class Judge:
         async with self._database.read() as session:
             waiting = await rows.list_unjudged(session, _CONSIDERED + len(self._judged_at))
         due = [run_id for run_id in waiting if run_id not in self._judged_at]
-        for first in range(0, len(due), AT_ONCE):
+        for first in range(0, len(due), RUNS_PER_TRANSACTION):
             if self._clock() - began > BUDGET:
                 break
-            some = due[first : first + AT_ONCE]
+            some = due[first : first + RUNS_PER_TRANSACTION]
             # Runs that fail are tried again after the pause, and do not keep others from judgement.
             self._judged_at |= dict.fromkeys(some, self._clock())
             count += await do_together(self._judge, some, log=_log, failed="judge.run_failed")

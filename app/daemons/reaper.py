@@ -25,7 +25,7 @@ from app.services.jobs import dispatch_plan
 _log = structlog.get_logger("palestra.reaper")
 
 PERIOD: Final = 5.0
-LARGEST_STEP: Final = 5.0
+MAX_STEP_SECONDS: Final = 5.0
 """Largest difference in seconds between the database's and this process's clock per `tick`."""
 _ACTOR: Final = "daemon:reaper"
 
@@ -81,7 +81,7 @@ class Reaper:
         ours = self._monotonic()
         if self._last is not None:
             step = (database - self._last[1]).total_seconds() - (ours - self._last[0])
-            if abs(step) > LARGEST_STEP:
+            if abs(step) > MAX_STEP_SECONDS:
                 self._uptime.forget()
                 self._mass_lapse_since = None
                 _log.info("reaper.watches_anew", why="clock_stepped", seconds=self._reclaim)

@@ -17,7 +17,7 @@ from app.db.repositories import start_estimates as rows
 from app.services.queue import start_forecasts
 from app.services.queue.equipped_workers import EquippedWorkers
 from app.services.queue.pool_queue import PoolQueue
-from app.services.queue.queue_facts import MOST_PLACES
+from app.services.queue.queue_facts import MAX_PLACES
 
 _log = structlog.get_logger("palestra.start_estimator")
 
@@ -68,7 +68,7 @@ class StartEstimator:
     async def _estimate(self, pool: str) -> int:
         async with self._database.read() as session:
             queue = PoolQueue(session, pool, self._equipped)
-            state, order = await queue.read_first_jobs(MOST_PLACES)
+            state, order = await queue.read_first_jobs(MAX_PLACES)
             simulated = await start_forecasts.load_pool(session, pool, state)
         made = await start_forecasts.forecast(simulated, [job.id for job in order])
         async with self._database.write() as session:

@@ -63,7 +63,7 @@ _END_SECONDS: Final = 10.0
 """Longest time that closing waits for statements of cancelled tasks."""
 _TRUSTED_SECONDS: Final = 1.0
 """Seconds after its latest use for which a pooled connection counts as alive."""
-_MOST_PREPARED: Final = 500
+_MAX_PREPARED: Final = 500
 """Statements that a connection keeps prepared; psycopg's default is fewer than a server uses."""
 _USED_AT: Final = "palestra_used_at"
 
@@ -296,7 +296,7 @@ def _create_engine(
 
 def _prepare_postgres(statement_seconds: float, connection: Any, _record: Any) -> None:
     driver = connection.driver_connection
-    driver.prepared_max = _MOST_PREPARED
+    driver.prepared_max = _MAX_PREPARED
     cursor = connection.cursor()
     cursor.execute(f"SET statement_timeout = {int(1000 * statement_seconds)}")
     cursor.close()

@@ -21,7 +21,7 @@ _SYSTEMS: Final = (
     (re.compile(r"\bLinux\b|\bX11\b"), "Linux"),
 )
 _PROGRAM: Final = re.compile(r"([A-Za-z][A-Za-z0-9._-]{0,31})/")
-_LONGEST: Final = 512
+_MAX_LENGTH: Final = 512
 """Leading characters of the header that are read."""
 
 
@@ -31,7 +31,7 @@ def describe_browser(user_agent: str | None) -> str | None:
     A program is named by its first product token. `None` if the header names nothing known. Any
     client can send any `User-Agent`, so the words are only displayed, and no check uses them.
     """
-    text = (user_agent or "")[:_LONGEST]
+    text = (user_agent or "")[:_MAX_LENGTH]
     browser = next((name for pattern, name in _BROWSERS if pattern.search(text)), None)
     system = next((name for pattern, name in _SYSTEMS if pattern.search(text)), None)
     if browser is not None:

@@ -8,7 +8,7 @@ MAX_PATH: Final = 128
 """Characters of a path; members with longer ones are left out."""
 MAX_TEXT: Final = 256
 """Characters of a value that are kept."""
-_LARGEST: Final = 1e300
+_MAX_NUMBER: Final = 1e300
 
 
 class Member(NamedTuple):
@@ -40,4 +40,4 @@ def write_text(value: Any) -> str:
 
 def _read_number(value: Any) -> float | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and abs(value) < _LARGEST else None
+    return float(value) if is_number and abs(value) < _MAX_NUMBER else None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 LIFE_SECONDS: Final = 180 * 86_400
-LONGEST: Final = 256
+MAX_LENGTH: Final = 256
 """Greatest length of a cookie in characters."""
 _VERSION: Final = "v1"
 
@@ -45,7 +45,7 @@ def read(keys: Sequence[bytes], cookie: str, now: float) -> KnownBrowser | None:
     """
     payload, _, signature = cookie.rpartition(".")
     parts = payload.split(".")
-    if len(cookie) > LONGEST or not cookie.isascii() or len(parts) != 4 or parts[0] != _VERSION:
+    if len(cookie) > MAX_LENGTH or not cookie.isascii() or len(parts) != 4 or parts[0] != _VERSION:
         return None
     if not any(hmac.compare_digest(_signature(key, payload), signature) for key in keys):
         return None

@@ -26,12 +26,12 @@ PER_ADDRESS: Final = Allowance(10, 10.0)
 """Guesses from one address, or /64 network of IPv6, by browsers that are not known."""
 PER_BROWSER: Final = Allowance(10, 360.0)
 """Guesses at its own account by one known browser; then it counts as an unknown one."""
-MOST_WAITING: Final = 8
+MAX_WAITING: Final = 8
 """Logins of unknown browsers that wait at once for their password to be verified.
 
 Known browsers have as many places again.
 """
-_MOST_KEYS: Final = 20_000
+_MAX_KEYS: Final = 20_000
 _WAYS_AROUND: Final = (
     "A browser that has logged in to this account before is not held up by the guesses of others, "
     "and a new link from `palestra login-link` always works."
@@ -49,7 +49,7 @@ class GuessBudget:
             deleted first.
     """
 
-    def __init__(self, allowance: Allowance, most_keys: int = _MOST_KEYS) -> None:
+    def __init__(self, allowance: Allowance, most_keys: int = _MAX_KEYS) -> None:
         self._allowance = allowance
         self._most_keys = most_keys
         self._whole_at: dict[str, float] = {}
@@ -134,7 +134,7 @@ class LoginLimits:
             self.check_address(guess.address, now)
             if wait := self._accounts.wait(guess.account, now):
                 raise _too_many("Too many wrong passwords for this account.", wait)
-        if self._waiting >= (2 * MOST_WAITING if is_known else MOST_WAITING):
+        if self._waiting >= (2 * MAX_WAITING if is_known else MAX_WAITING):
             raise UnavailableError(
                 "logins_busy",
                 "The server is verifying as many passwords as it can. Try again in 1 s. "

@@ -5,7 +5,7 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final
 
-_LONGEST: Final = 128
+_MAX_LENGTH: Final = 128
 """Characters of an address with its port and what proxies write around it, more than any has."""
 
 Network = IPv4Network | IPv6Network
@@ -55,7 +55,7 @@ def find_subscriber(address: str) -> str:
 
 def _parse_address(text: str) -> Address | None:
     """Parses an address as proxies write it: with or without port and brackets."""
-    return _parse_short(text) if len(text) <= _LONGEST else None
+    return _parse_short(text) if len(text) <= _MAX_LENGTH else None
 
 
 @lru_cache(1_024)

@@ -28,7 +28,7 @@ from palestra.contract.documents import encode_canonical_json
 from palestra.contract.problems import build_pointer, suggest_nearest
 
 _Definition = RlDefinition | SupervisedDefinition
-_LONGEST: Final = 300
+_MAX_LENGTH: Final = 300
 
 
 class _PartReference(NamedTuple):
@@ -165,7 +165,8 @@ def _check_parameters(found: _Found) -> None:
         raise InvalidError("invalid_schema", message, pointer=build_pointer(where)) from None
     error = next(validator.iter_errors(use.parameters), None)
     if error is not None:
-        message = f"does not fit the schema of this {_WORDS[use.kind]}: {error.message[:_LONGEST]}"
+        reason = error.message[:_MAX_LENGTH]
+        message = f"does not fit the schema of this {_WORDS[use.kind]}: {reason}"
         raise InvalidError(
             "invalid_parameters", message, pointer=build_pointer((*where, *error.instance_path))
         )

@@ -9,7 +9,7 @@ from typing import Final
 from palestra.contract.states import INFRASTRUCTURE_CAUSES, Cause
 
 FIRST_DELAY: Final = 10.0
-LONGEST_DELAY: Final = 600.0
+MAX_DELAY_SECONDS: Final = 600.0
 QUICK_SECONDS: Final = 60.0
 """Seconds of life below which the death of a trainer may be due to poison."""
 QUICK_DEATHS: Final = 3
@@ -104,4 +104,6 @@ def compute_backoff(failures: int) -> float:
 
     None after the first, then 10 s, doubled each time up to 10 min.
     """
-    return 0.0 if failures <= 1 else min(FIRST_DELAY * 2.0 ** min(failures - 2, 16), LONGEST_DELAY)
+    if failures <= 1:
+        return 0.0
+    return min(FIRST_DELAY * 2.0 ** min(failures - 2, 16), MAX_DELAY_SECONDS)

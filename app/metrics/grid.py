@@ -17,9 +17,9 @@ from app.metrics.blocks import Floats, Ints
 NONE: Final = np.nan
 """Marks a bucket without a finite value; the API sends `null`."""
 Axis = Literal["env_step", "update", "episode", "wall", "relative"]
-LARGEST: Final = 2**53
+MAX_POSITION: Final = 2**53
 """Largest absolute position; positions of queries beyond it are read as this one."""
-_WIDEST: Final = 2 * LARGEST
+_WIDEST: Final = 2 * MAX_POSITION
 _PER_SECOND: Final = 1_000
 
 
@@ -103,7 +103,7 @@ def to_position(axis: Axis, x: float, *, upwards: bool = False) -> int:
     `upwards` rounds up, the default rounds down.
     """
     scaled = x * _PER_SECOND if axis in {"wall", "relative"} else x
-    clipped = min(max(scaled, -LARGEST), LARGEST)
+    clipped = min(max(scaled, -MAX_POSITION), MAX_POSITION)
     if axis in {"wall", "relative"}:
         return round(clipped)
     return int(-(-clipped // 1) if upwards else clipped // 1)

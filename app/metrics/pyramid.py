@@ -3,7 +3,7 @@
 A cell of level k holds the points whose position shifted right by k bits is the cell's key, so
 cells of different blocks have common borders and can be merged when they are read. Positions are
 integers: steps, or milliseconds for times. A pyramid has even levels alone: the lowest with some
-64 points per cell, the highest with at most `MOST_ON_TOP` cells.
+64 points per cell, the highest with at most `MAX_TOP_CELLS` cells.
 """
 
 from collections.abc import Sequence
@@ -23,8 +23,8 @@ LEAST_POINTS: Final = 8_192
 """Points from which a block has pyramids."""
 LEAST_LIVE_POINTS: Final = 4_096
 """The same while more points follow."""
-MOST_LEVEL: Final = 62
-MOST_ON_TOP: Final = 4
+MAX_LEVEL: Final = 62
+MAX_TOP_CELLS: Final = 4
 """Cells of the highest level, at most, unless they are too far apart."""
 _POINTS_PER_CELL: Final = 32
 """Least mean number of points per cell on the lowest level; levels are even, so 32 to 128."""
@@ -137,7 +137,7 @@ def build(positions: Ints, values: Floats) -> dict[int, Cells]:
     cells = aggregate(positions, values, lowest)
     found = {lowest: cells}
     level = lowest
-    while len(cells) > MOST_ON_TOP and level + 2 <= MOST_LEVEL:
+    while len(cells) > MAX_TOP_CELLS and level + 2 <= MAX_LEVEL:
         cells = coarsen(cells, 2)
         level += 2
         found[level] = cells
@@ -150,7 +150,7 @@ def find_lowest_level(positions: Ints) -> int:
     most = max(1, len(positions) // _POINTS_PER_CELL)
     span = int(ordered[-1]) - int(ordered[0])
     level = max(0, (span // most).bit_length() + 1) // 2 * 2
-    level = min(level, MOST_LEVEL)
+    level = min(level, MAX_LEVEL)
     while level >= 2 and _count_cells(ordered, level - 2) <= most:
         level -= 2
     return level
@@ -158,7 +158,7 @@ def find_lowest_level(positions: Ints) -> int:
 
 def encode(cells: Cells) -> bytes:
     """Returns cells as bytes: few cells as plain records, read faster, more cells as columns."""
-    if len(cells) <= _MOST_PLAIN:
+    if len(cells) <= _MAX_PLAIN:
         records = np.empty(len(cells), _RECORD)
         for name in _FIELDS:
             records[name] = getattr(cells, name)
@@ -254,7 +254,7 @@ _RECORD: Final = np.dtype(
     [(name, "<i8" if name == "key" else "<i4") for name in _INTS]
     + [(name, "<f8") for name in _FLOATS]
 )
-_MOST_PLAIN: Final = 64
+_MAX_PLAIN: Final = 64
 _PLAIN: Final = b"\0"
 _COLUMNS: Final = b"\1"
 

@@ -15,14 +15,14 @@ from app.domain.queue import decision, usage
 from app.services.jobs import explanation
 from app.services.queue.equipped_workers import EquippedWorkers
 from app.services.queue.pool_queue import PoolQueue
-from app.services.queue.queue_facts import MOST_PLACES
+from app.services.queue.queue_facts import MAX_PLACES
 from palestra.contract.names import PriorityClass
 from palestra.contract.queue import WaitReason
 
 LAST: Final = {WaitReason.BEHIND_JOBS, WaitReason.SLOTS_BUSY, WaitReason.STARTS_NOW}
 """Reasons after whose removal the job has to start; another reason may hide one of these."""
 _LIVE: Final = ("starting", "running")
-_MOST_STEPS: Final = 4
+_MAX_STEPS: Final = 4
 
 
 async def remove_blockers(
@@ -36,7 +36,7 @@ async def remove_blockers(
     writing = database.engine.execution_options(palestra_writes=True)
     async with AsyncSession(writing, expire_on_commit=False) as session:
         reasons: list[WaitReason] = []
-        for _ in range(_MOST_STEPS):
+        for _ in range(_MAX_STEPS):
             found = await explanation.explain(session, caller, job_id)
             assert found.reason is not None
             reasons.append(found.reason)
@@ -78,7 +78,7 @@ async def _remove(session: Session, job: JobRow, reason: WaitReason, ahead: int)
 
 async def _finish_jobs_ahead(session: Session, job: JobRow, number: int) -> None:
     """Ends the jobs ahead, with what starting them charges their accounts."""
-    place = await PoolQueue(session, job.pool, EquippedWorkers()).find_place(job.id, MOST_PLACES)
+    place = await PoolQueue(session, job.pool, EquippedWorkers()).find_place(job.id, MAX_PLACES)
     assert place is not None
     jobs = place.ahead.jobs
     assert len(jobs) == number
@@ -100,7 +100,7 @@ async def _cancel_reserving_job(session: Session, job: JobRow) -> None:
 async def _free_slot(session: Session, job: JobRow) -> None:
     """Frees as many slots of a worker as the job needs, unless they are free; usage stays."""
     queue = PoolQueue(session, job.pool, EquippedWorkers())
-    state, _ = await queue.read_first_jobs(MOST_PLACES)
+    state, _ = await queue.read_first_jobs(MAX_PLACES)
     own = next(one for heads in state.heads.values() for one in heads.jobs if one.id == job.id)
     usable = decision.list_candidates(state, own)
     missing = {

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from benchmarks._tracking.workloads import Workload
 
 _OK: Final = 200
-_MOST_BATCHES: Final = 500
+_MAX_BATCHES: Final = 500
 """Batches a second of one client that are encoded beforehand; of 100 clients 50 each."""
 _REST_SECONDS: Final = 0.05
 """Rest of a client whose batch was refused."""
@@ -125,7 +125,7 @@ async def _send_all(
 
 def encode_beforehand(workload: Workload, encoders: Sequence[BatchEncoder], seconds: float) -> None:
     """Encodes as many batches as each client may send; the encoders keep them for all clients."""
-    for number in range(int(seconds * _MOST_BATCHES / workload.clients**0.5)):
+    for number in range(int(seconds * _MAX_BATCHES / workload.clients**0.5)):
         encoders[0].encode(workload, number)
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-MOST_CLIENTS: Final = 100
+MAX_CLIENTS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,5 +50,5 @@ class Workload:
 WORKLOADS: Final = (
     Workload("one client, 50 steps x 20 series", 1, 50, 20),
     Workload("one client, 1,000 points of one series", 1, 1_000, 1),
-    Workload("100 clients, 10 steps x 10 series", MOST_CLIENTS, 10, 10),
+    Workload("100 clients, 10 steps x 10 series", MAX_CLIENTS, 10, 10),
 )

@@ -21,7 +21,7 @@ from palestra.contract.comparison import (
 from palestra.contract.statistics import EnvironmentStatistics
 
 _WIDEST = 40
-_MOST_ALIKE = 3
+_MAX_ALIKE = 3
 
 By = Annotated[
     list[str] | None,
@@ -136,8 +136,8 @@ def _show_importance(found: EnvironmentImportance) -> None:
 
 
 def _list_alike(paths: Sequence[str]) -> str:
-    shown = ", ".join(paths[:_MOST_ALIKE]) or "-"
-    return shown if len(paths) <= _MOST_ALIKE else f"{shown} and {len(paths) - _MOST_ALIKE} more"
+    shown = ", ".join(paths[:_MAX_ALIKE]) or "-"
+    return shown if len(paths) <= _MAX_ALIKE else f"{shown} and {len(paths) - _MAX_ALIKE} more"
 
 
 def _number(value: float | None) -> str:

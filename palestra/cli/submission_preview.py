@@ -10,7 +10,7 @@ from palestra.contract.queue import EstimateAccuracy, StartEstimate, SubmissionP
 from palestra.contract.sizes import format_count
 from palestra.contract.views import SubmissionWarning
 
-_MOST_SEEDS: Final = 20
+_MAX_SEEDS: Final = 20
 """Seeds that are printed."""
 
 
@@ -76,11 +76,11 @@ def format_clock(moment: datetime) -> str:
 
 
 def _list_seeds(seeds: Sequence[int]) -> str:
-    shown = ", ".join(map(str, seeds[:_MOST_SEEDS]))
-    return shown if len(seeds) <= _MOST_SEEDS else f"{shown} and {len(seeds) - _MOST_SEEDS:,} more"
+    shown = ", ".join(map(str, seeds[:_MAX_SEEDS]))
+    return shown if len(seeds) <= _MAX_SEEDS else f"{shown} and {len(seeds) - _MAX_SEEDS:,} more"
 
 
 def _describe_packs(packs: Sequence[int]) -> str:
     if max(packs) == 1:
         return ""
-    return f" in packs of {', '.join(map(str, packs[:_MOST_SEEDS]))}"
+    return f" in packs of {', '.join(map(str, packs[:_MAX_SEEDS]))}"

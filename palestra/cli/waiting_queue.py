@@ -22,7 +22,7 @@ from palestra.contract.names import PriorityClass
 from palestra.contract.overview import OverviewView
 from palestra.contract.resources import JobView
 
-_MOST: Final = 50
+_MAX_JOBS: Final = 50
 
 
 def register(app: typer.Typer) -> None:
@@ -73,7 +73,7 @@ def queue(
         PriorityClass | None, typer.Option("--class", help="Only jobs of this class.")
     ] = None,
     mine: Annotated[bool, typer.Option("--mine", help="Only what you submitted.")] = False,
-    limit: Annotated[int, typer.Option(min=1, max=100_000, help="Rows at most.")] = _MOST,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="Rows at most.")] = _MAX_JOBS,
     server: Server = None,
     token_file: TokenFile = None,
     json: Json = False,

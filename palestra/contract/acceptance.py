@@ -11,7 +11,7 @@ from pydantic_core import InitErrorDetails, ValidationError
 
 from palestra.contract.agents import PACKABLE_AGENTS
 from palestra.contract.definition import Definition, LearningRateSchedule, RlDefinition
-from palestra.contract.free_parameters import LARGEST
+from palestra.contract.free_parameters import MAX_INTEGER
 from palestra.contract.names import is_visible
 
 Fault = tuple[tuple[str | int, ...], str]
@@ -94,5 +94,5 @@ def find_huge_numbers(value: Any, where: tuple[str | int, ...]) -> Iterator[Faul
             stack += [((*place, key), member) for key, member in part.items()]
         elif isinstance(part, list | tuple):
             stack += [((*place, index), member) for index, member in enumerate(part)]
-        elif isinstance(part, int) and not -LARGEST <= part < LARGEST:
+        elif isinstance(part, int) and not -MAX_INTEGER <= part < MAX_INTEGER:
             yield place, "must be a whole number of at most 63 bits"

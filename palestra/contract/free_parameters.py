@@ -13,7 +13,7 @@ from palestra.contract.documents import encode_canonical_json
 
 MAX_PARAMETERS_BYTES: Final = 65_536
 MAX_SCHEMA_BYTES: Final = 65_536
-LARGEST: Final = 2**63
+MAX_INTEGER: Final = 2**63
 """Whole numbers of free JSON are smaller than this, and not below its negative."""
 MAX_SCHEMA_PARTS: Final = 2_000
 _DEEPEST: Final = 64
@@ -31,7 +31,7 @@ def _bounded(parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
     for value in iterate_leaves(parameters):
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError("must hold finite numbers only")
-        if isinstance(value, int) and not -LARGEST <= value < LARGEST:
+        if isinstance(value, int) and not -MAX_INTEGER <= value < MAX_INTEGER:
             raise ValueError("must not hold whole numbers of more than 63 bits")
     if len(encode_canonical_json(parameters)) > MAX_PARAMETERS_BYTES:
         raise ValueError(f"must have at most {MAX_PARAMETERS_BYTES} bytes as JSON")

@@ -11,7 +11,7 @@ from palestra.contract.names import PriorityClass, Schedule
 from palestra.contract.states import JobState
 from palestra.contract.views import View
 
-MOST_JOBS_AT_ONCE: Final = 100
+MAX_JOBS_PER_REQUEST: Final = 100
 """Jobs on which one request acts."""
 
 

@@ -19,7 +19,7 @@ MEDIA_TYPES: Final[dict[RecordFormat, str]] = {
     "parquet": "application/vnd.apache.parquet",
     "arrow": "application/vnd.apache.arrow.stream",
 }
-MOST_NAMED: Final = 200
+MAX_NAMED: Final = 200
 """Runs, experiments or series that one export may name: they are part of the request's address."""
 
 ExperimentId = Annotated[str, StringConstraints(max_length=128)]
@@ -34,10 +34,10 @@ class RecordQuery(Document):
     """
 
     kind: RecordKind = "points"
-    runs: Annotated[tuple[RunId, ...], Field(max_length=MOST_NAMED)] = ()
-    experiments: Annotated[tuple[ExperimentId, ...], Field(max_length=MOST_NAMED)] = ()
+    runs: Annotated[tuple[RunId, ...], Field(max_length=MAX_NAMED)] = ()
+    experiments: Annotated[tuple[ExperimentId, ...], Field(max_length=MAX_NAMED)] = ()
     """Experiments whose runs are added to `runs`."""
-    series: Annotated[tuple[SeriesName, ...], Field(max_length=MOST_NAMED)] = ()
+    series: Annotated[tuple[SeriesName, ...], Field(max_length=MAX_NAMED)] = ()
     """Series of points; empty for all."""
     columns: Annotated[tuple[ColumnName, ...], Field(max_length=64)] = ()
     """Columns in their order; empty for all."""

@@ -9,11 +9,11 @@ from palestra.contract.documents import Document
 from palestra.contract.filters import MAX_FILTER
 from palestra.contract.views import View
 
-MOST_RUNS_AT_ONCE: Final = 100
+MAX_RUNS_PER_REQUEST: Final = 100
 """Runs on which one request acts, unless it retries them."""
-MOST_RETRIES_AT_ONCE: Final = 50
+MAX_RETRIES_PER_REQUEST: Final = 50
 """Runs that one request retries: a new job takes five times as long as the change of one."""
-MOST_NAMED_RUNS: Final = 1_000
+MAX_NAMED_RUNS: Final = 1_000
 
 
 RunId = Annotated[str, Field(max_length=64)]
@@ -32,7 +32,7 @@ class RunVerb(StrEnum):
 class RunSelection(Document):
     """Which runs are meant; members that are left out take all."""
 
-    runs: Annotated[tuple[RunId, ...], Field(max_length=MOST_NAMED_RUNS)] | None = None
+    runs: Annotated[tuple[RunId, ...], Field(max_length=MAX_NAMED_RUNS)] | None = None
     """IDs."""
     filter: Annotated[str, Field(max_length=MAX_FILTER)] = ""
     """A filter of the list of runs (`palestra.contract.filters`)."""

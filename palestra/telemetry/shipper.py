@@ -27,7 +27,7 @@ INTERVAL_SECONDS: Final = 0.1
 
 _OVERHEAD_BYTES: Final = 256
 _FIRST_WAIT: Final = 0.2
-_LONGEST_WAIT: Final = 30.0
+_MAX_WAIT_SECONDS: Final = 30.0
 _RECOVERY: Final = 2
 """Factor by which the batch size grows after each accepted batch."""
 
@@ -83,7 +83,7 @@ class Shipper:
         self._acked = reader.position
         self._max_records = MAX_BATCH_RECORDS
         self._max_bytes = MAX_BATCH_BYTES - _OVERHEAD_BYTES
-        self._backoff = Backoff(longest=_LONGEST_WAIT, first=_FIRST_WAIT)
+        self._backoff = Backoff(longest=_MAX_WAIT_SECONDS, first=_FIRST_WAIT)
         self._pause = 0.0
         self._substitute: int | None = None
         self._why = ""

@@ -115,7 +115,7 @@ def read_last_write(stack: SeveralServers, writer: str) -> int:
     return int(stack.query(statement, writer)[0][0])
 
 
-MOST_UNFINISHED = 20
+MAX_UNFINISHED = 20
 
 
 class Submitter(threading.Thread):
@@ -136,7 +136,7 @@ class Submitter(threading.Thread):
                 wait_for(self._may_go_on, "jobs end")
 
     def _may_go_on(self) -> bool:
-        return self.stopping.is_set() or count_unfinished(self._stack) < MOST_UNFINISHED
+        return self.stopping.is_set() or count_unfinished(self._stack) < MAX_UNFINISHED
 
     def _submit(self, number: int) -> str:
         body = {

@@ -20,14 +20,14 @@ from tests.support.process_stack import Stack
 
 pytestmark = [pytest.mark.processes, pytest.mark.browser, *PAGE_MARKS]
 
-MOST_STREAMS = 2
+MAX_STREAMS = 2
 """Streams of the tabs: the connection of three tabs, and its successor for a moment."""
 
 
 @contextmanager
 def hold_other_streams(stack: Stack, cookies: Mapping[str, str]) -> Iterator[None]:
-    """Holds all streams that the server permits the login, but `MOST_STREAMS`."""
-    number = Settings().sse_streams_per_credential - MOST_STREAMS
+    """Holds all streams that the server permits the login, but `MAX_STREAMS`."""
+    number = Settings().sse_streams_per_credential - MAX_STREAMS
     headers = {"Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
     with (
         httpx.Client(base_url=stack.url, trust_env=False, timeout=None) as client,

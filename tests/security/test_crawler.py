@@ -50,7 +50,7 @@ FILTERS = {
 TELLS = {"PUT /api/v1/projects/{slug}/members/{user}": "user_id"}
 """Routes that tell the ID of what a request names: maintainers add users by their login names."""
 ENDLESS = ("/events", "/events:stream")
-MOST_PAGES = 60
+MAX_PAGES = 60
 PARAMETER = re.compile(r"{(\w+)}")
 
 
@@ -166,7 +166,7 @@ async def _ask(
 
 async def _read_pages(seen: CrawlFindings, client: httpx.AsyncClient, route: str, url: str) -> None:
     cursor = ""
-    for _ in range(MOST_PAGES):
+    for _ in range(MAX_PAGES):
         page = f"{url}?limit=1{cursor}"
         answer = await client.get(page)
         seen.read(route, page, answer)

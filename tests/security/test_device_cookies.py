@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from app.domain.device_cookies import LIFE_SECONDS, LONGEST, KnownBrowser, read, sign
+from app.domain.device_cookies import LIFE_SECONDS, MAX_LENGTH, KnownBrowser, read, sign
 from app.services.access.device_keys import FILE, DeviceKeys
 
 KEY, OTHER = b"k" * 32, b"o" * 32
@@ -18,7 +18,7 @@ def test_a_cookie_names_a_browser_and_its_user() -> None:
     devices = [read([OTHER, KEY], cookie, NOW + 1) for cookie in cookies]
     assert {device.user_id for device in devices if device} == {"usr_a"}
     assert len({device.id for device in devices if device}) == 100
-    assert all(len(cookie) < LONGEST for cookie in cookies)
+    assert all(len(cookie) < MAX_LENGTH for cookie in cookies)
 
 
 def test_a_cookie_expires_after_180_days() -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from app.domain.errors import TooManyRequestsError, UnavailableError
 from app.domain.login_limits import (
-    MOST_WAITING,
+    MAX_WAITING,
     PER_ACCOUNT,
     PER_ADDRESS,
     PER_BROWSER,
@@ -111,7 +111,7 @@ def test_waiting_logins_are_limited_with_separate_places_for_known_browsers() ->
     limits = LoginLimits()
     strangers = [
         limits.admit(Guess(f"user {index}", f"address {index}"), NOW)
-        for index in range(MOST_WAITING)
+        for index in range(MAX_WAITING)
     ]
     for admitted in strangers:
         admitted.__enter__()
@@ -119,7 +119,7 @@ def test_waiting_logins_are_limited_with_separate_places_for_known_browsers() ->
         with pytest.raises(UnavailableError, match="Try again in 1 s") as refused:
             limits.admit(Guess("bea", "hers"), NOW).__enter__()
         assert refused.value.extra["retry_after"] == 1, index
-    known = [limits.admit(Guess("bea", "hers", f"b{index}"), NOW) for index in range(MOST_WAITING)]
+    known = [limits.admit(Guess("bea", "hers", f"b{index}"), NOW) for index in range(MAX_WAITING)]
     for admitted in known:
         admitted.__enter__()
     assert _try_guess(limits, Guess("bea", "hers", "one more"), NOW) == 1

@@ -17,7 +17,7 @@ from argon2 import extract_parameters
 
 from app.api.login_rate import FAILURE_SECONDS, LoginClock
 from app.db.models import MembershipRow, UserRow
-from app.domain.login_limits import MOST_WAITING, PER_ACCOUNT, PER_ADDRESS, LoginLimits
+from app.domain.login_limits import MAX_WAITING, PER_ACCOUNT, PER_ADDRESS, LoginLimits
 from app.services.access import logins, passwords
 from palestra.contract.names import new_id
 from tests.app.api.serving import ORIGIN, AppServer, serve
@@ -114,7 +114,7 @@ async def _log_in_concurrently(
 
     At most as many run at a time as may wait for argon2.
     """
-    places = asyncio.Semaphore(MOST_WAITING)
+    places = asyncio.Semaphore(MAX_WAITING)
 
     async def wait_and_log_in(login: Coroutine[Any, Any, httpx.Response]) -> httpx.Response:
         async with places:
@@ -155,7 +155,7 @@ async def test_guesses_at_one_account_are_limited_over_all_addresses(
     answers = await attack
     assert (known.status_code, link.status_code) == (201, 201)
     guesses = _list_statuses(answers).count(401)
-    assert MOST_WAITING <= guesses == len(verified_hashes) - 1 <= PER_ACCOUNT.at_once
+    assert MAX_WAITING <= guesses == len(verified_hashes) - 1 <= PER_ACCOUNT.at_once
     assert set(_list_statuses(answers)) <= {401, 429, 503}
     while (last := await _log_in(server, "203.0.113.1")).status_code == 401:
         pass
@@ -225,17 +225,17 @@ async def test_logins_beyond_the_verification_queue_are_refused_without_delay(
         for index in range(100)
     ]
     try:
-        await until(lambda: sum(task.done() for task in attack) == 100 - MOST_WAITING)
+        await until(lambda: sum(task.done() for task in attack) == 100 - MAX_WAITING)
         known = asyncio.create_task(_log_in(server, "192.0.2.1", password=PASSWORD, cookie=cookie))
-        await until(lambda: limits.admitted == before + MOST_WAITING + 1)
+        await until(lambda: limits.admitted == before + MAX_WAITING + 1)
     finally:
         go_on.set()
     assert (await known).status_code == 201
     answers = [await task for task in attack]
-    assert len(verified_hashes) == MOST_WAITING + 1
+    assert len(verified_hashes) == MAX_WAITING + 1
     assert verified_hashes[-1] is not None, "the known browser's login is verified last"
     busy = [answer for answer in answers if answer.status_code == 503]
-    assert len(busy) == 100 - MOST_WAITING
+    assert len(busy) == 100 - MAX_WAITING
     assert busy[0].json()["code"] == "logins_busy"
     assert busy[0].headers["retry-after"] == "1"
 

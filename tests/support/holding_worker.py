@@ -37,7 +37,7 @@ _HELD_NAME: Final = re.compile(r"no-op(?: (?P<seconds>[0-9.]+) s)?")
 HOLD_VARIABLE: Final = "PALESTRA_TEST_HOLD_SECONDS"
 CLAIM_VARIABLE: Final = "PALESTRA_TEST_CLAIM_SECONDS"
 _MESSAGE_BYTES: Final = 16_384
-_MOST_SLOTS: Final = 64
+_MAX_SLOTS: Final = 64
 _THREADS: Final = 4
 _RETRY_SECONDS: Final = 0.2
 _NOT_AGAIN: Final = range(400, 500)
@@ -62,7 +62,7 @@ class Holder:
         """Receives attempts until the worker has ended."""
         threading.Thread(target=self._release_due, daemon=True).start()
         while True:
-            message, descriptors, _, _ = socket.recv_fds(self._inbox, _MESSAGE_BYTES, _MOST_SLOTS)
+            message, descriptors, _, _ = socket.recv_fds(self._inbox, _MESSAGE_BYTES, _MAX_SLOTS)
             if not message:
                 return
             order = json.loads(message)

@@ -26,7 +26,7 @@ from app.db import migrate
 PRELOADED = (app.db.models, migrations.types)
 """What a migration imports; forked processes that had to import it would take most of the time."""
 
-MOST_STATEMENTS = 3_000
+MAX_STATEMENTS = 3_000
 """A step with more statements is refused, so that a defect does not run for ever."""
 
 _SCHEMA = {
@@ -68,7 +68,7 @@ def kill_at_each_statement(url: str) -> dict[str, int]:
     counts = {}
     for revision in list_missing_revisions(url):
         before = read_content(url)
-        for number in range(1, MOST_STATEMENTS):
+        for number in range(1, MAX_STATEMENTS):
             status = _upgrade_in_a_child(url, revision, kill_at=number)
             after = read_content(url)
             if status == 0:
@@ -78,7 +78,7 @@ def kill_at_each_statement(url: str) -> dict[str, int]:
             assert os.WTERMSIG(status) == signal.SIGKILL, f"{revision} failed: {status}"
             assert after == before, f"{revision} left changes when killed at statement {number}"
         else:
-            raise AssertionError(f"{revision} has {MOST_STATEMENTS} statements or more")
+            raise AssertionError(f"{revision} has {MAX_STATEMENTS} statements or more")
     return counts
 
 

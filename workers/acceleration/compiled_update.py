@@ -19,7 +19,7 @@ from torch import Tensor
 from workers.acceleration.compilations import COMPILATIONS
 from workers.acceleration.library_cache import apply_determinism, machine_code
 
-MOST_SIGNATURES: Final = 16
+MAX_SIGNATURES: Final = 16
 """Maximum number of argument signatures for which one function is compiled.
 
 Further signatures run eagerly, so that the number of compilations is bounded.
@@ -131,7 +131,7 @@ class CompiledFunction:
     ) -> Any:
         """Compiles for the signature of these arguments, and returns the function's result."""
         made: Code = lambda arguments, _: self._fallback(*arguments)  # noqa: E731
-        if len(self._made) >= MOST_SIGNATURES:
+        if len(self._made) >= MAX_SIGNATURES:
             return made(arguments, leaves)
         try:
             with COMPILATIONS.add():

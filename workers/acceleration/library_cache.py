@@ -31,7 +31,7 @@ from torch import Tensor
 
 CODE_VARIABLE: Final = "TORCHINDUCTOR_CACHE_DIR"
 """torch's environment variable for the directory of compiled code; workers set it for trainers."""
-MOST_LIBRARIES: Final = 256
+MAX_LIBRARIES: Final = 256
 """Maximum number of stored libraries, of 1 to 2 MB each; the least recently loaded are removed."""
 _ABANDONED_SECONDS: Final = 3_600
 _TRACED_PACKAGES: Final = ("workers.acceleration", "workers.rl.agents", "workers.rl.networks")
@@ -281,7 +281,7 @@ def _prune(directory: Path) -> None:
             if making.stat().st_mtime < time.time() - _ABANDONED_SECONDS:
                 shutil.rmtree(making, ignore_errors=True)
         by_age = sorted(directory.glob("*.so"), key=lambda one: one.stat().st_mtime)
-        for library in by_age[:-MOST_LIBRARIES]:
+        for library in by_age[:-MAX_LIBRARIES]:
             library.unlink()
 
 

@@ -11,7 +11,7 @@ from workers.core.report_values import read_values, rows_of_updates
 from workers.core.types import EvaluationResult, LearnReport, StateTree, StopReason
 from workers.hooks.evaluation_hooks import is_reached
 
-_MOST_UNREAD: Final = 50
+_MAX_UNREAD: Final = 50
 """Number of updates after which their values are read from the device."""
 _ADVICE: Final = (
     "Check that rewards and observations are finite, lower the learning rate, or clip gradients."
@@ -59,7 +59,7 @@ class _NonFiniteUpdates:
     @property
     def most_unread(self) -> int:
         """Number of further updates that must be read, because they may reach the limit."""
-        return max(1, min(_MOST_UNREAD, self._limit - self._count))
+        return max(1, min(_MAX_UNREAD, self._limit - self._count))
 
     def add_finite(self) -> None:
         """Counts an update whose values are finite."""

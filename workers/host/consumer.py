@@ -13,7 +13,7 @@ from palestra.backoff import Backoff
 from workers.host.broker import mask_password
 from workers.ipc.json_log import get_logger
 
-_LONGEST_WAIT_SECONDS: Final = 5.0
+_MAX_WAIT_SECONDS: Final = 5.0
 _TICK_SECONDS: Final = 0.1
 _CALM_SECONDS: Final = 60.0
 """Time without a failure after which the same reason is logged again."""
@@ -28,7 +28,7 @@ class PatientConsumer(Consumer):  # type: ignore[misc]
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
-        self._backoff = Backoff(longest=_LONGEST_WAIT_SECONDS)
+        self._backoff = Backoff(longest=_MAX_WAIT_SECONDS)
         self._reasons: set[str] = set()
         self._failed_at = -_CALM_SECONDS
         # Celery logs several lines at each failure.
@@ -41,7 +41,7 @@ class PatientConsumer(Consumer):  # type: ignore[misc]
             lambda error, _: _log_once(error, reasons),
             interval_start=1,
             interval_step=1,
-            interval_max=_LONGEST_WAIT_SECONDS,
+            interval_max=_MAX_WAIT_SECONDS,
             callback=maybe_shutdown,
         )
 

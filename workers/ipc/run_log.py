@@ -14,16 +14,16 @@ from palestra.contract.telemetry import MAX_LOG_LINE, Evaluation, LogLines, Snap
 from palestra.contract.work_order import End, RunOrder, WorkOrder
 from workers.ipc.bounded_text import shorten
 
-_MOST_LINES: Final = 1_000
+_MAX_LINES: Final = 1_000
 """Largest number of lines of one record."""
 
 
 def log_records(run_id: str, texts: Sequence[str]) -> Iterator[LogLines]:
     """Yields records that hold lines of Palestra itself."""
-    for start in range(0, len(texts), _MOST_LINES):
+    for start in range(0, len(texts), _MAX_LINES):
         shown = tuple(
             shorten(text.replace("\0", "\ufffd"), MAX_LOG_LINE)
-            for text in texts[start : start + _MOST_LINES]
+            for text in texts[start : start + _MAX_LINES]
         )
         yield LogLines(run=run_id, stream="palestra", wall=time.time(), lines=shown)
 

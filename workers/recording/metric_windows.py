@@ -13,7 +13,7 @@ import numpy as np
 from workers.core.report_values import prepare_values, read_values
 from workers.core.types import LearnReport, StateTree
 
-LONGEST_WINDOW: Final = 1_000
+MAX_WINDOW: Final = 1_000
 POINTS_PER_BUDGET: Final = 2_000
 _DEFAULT_WINDOW: Final = 500
 
@@ -29,11 +29,9 @@ def window_length(budget_env_steps: int | None) -> int:
     """
     if budget_env_steps is None:
         return _DEFAULT_WINDOW
-    wanted = min(LONGEST_WINDOW, -(-budget_env_steps // POINTS_PER_BUDGET))
+    wanted = min(MAX_WINDOW, -(-budget_env_steps // POINTS_PER_BUDGET))
     return next(
-        length
-        for length in (1, 2, 5, 10, 20, 50, 100, 200, 500, LONGEST_WINDOW)
-        if length >= wanted
+        length for length in (1, 2, 5, 10, 20, 50, 100, 200, 500, MAX_WINDOW) if length >= wanted
     )
 
 

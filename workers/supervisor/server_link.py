@@ -23,7 +23,7 @@ from workers.ipc.server_api import AttemptApi, RefusedError, ServerUnreachableEr
 from workers.supervisor.pending_order import PendingOrder
 from workers.supervisor.uploads import Uploader
 
-LONGEST_WAIT: Final = 10.0
+MAX_WAIT_SECONDS: Final = 10.0
 """Longest pause in seconds before the release of an attempt is retried.
 
 It also bounds a longer pause that the server asks for, since a slot waits for the release.
@@ -31,7 +31,7 @@ It also bounds a longer pause that the server asks for, since a slot waits for t
 _UPLOAD_POLL_SECONDS: Final = 0.5
 _FLUSH_SECONDS: Final = 30.0
 _JOIN_SECONDS: Final = 60.0
-_LONGEST_LEASE_PAUSE: Final = 2.0
+_MAX_LEASE_PAUSE_SECONDS: Final = 2.0
 """After a partition the lease must be renewed soon: the server counts the silence, not the
 partition.
 """
@@ -138,7 +138,7 @@ class ServerLink:
             self._on_refused_release(refusal)
         except StaleAttemptError:
             self._parts.box.give(Order.STALE)
-        backoff.wait(min(wait, LONGEST_WAIT))
+        backoff.wait(min(wait, MAX_WAIT_SECONDS))
         return None
 
     def _deliver_all(self) -> bool:
@@ -160,7 +160,7 @@ class ServerLink:
 
     def _keep_lease(self) -> None:
         renew_seconds = self._parts.renew_seconds
-        backoff = Backoff(self._renew_now, longest=min(renew_seconds, _LONGEST_LEASE_PAUSE))
+        backoff = Backoff(self._renew_now, longest=min(renew_seconds, _MAX_LEASE_PAUSE_SECONDS))
         while not self._stop_lease.is_set():
             self._renew_now.clear()
             try:

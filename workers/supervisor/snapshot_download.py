@@ -13,7 +13,7 @@ from workers.ipc.full_disk import is_full_error
 from workers.ipc.server_api import AttemptApi, DamagedError, RefusedError, ServerUnreachableError
 
 _MAX_DAMAGED: Final = 5
-_LONGEST_WAIT: Final = 5.0
+_MAX_WAIT_SECONDS: Final = 5.0
 
 
 class InputError(Exception):
@@ -80,7 +80,7 @@ def fetch_snapshot(
 def _fetch_file(
     api: AttemptApi, target: Path, file: SnapshotFileRef, is_interrupted: Callable[[], bool]
 ) -> None:
-    backoff, damaged = Backoff(threading.Event(), longest=_LONGEST_WAIT), 0
+    backoff, damaged = Backoff(threading.Event(), longest=_MAX_WAIT_SECONDS), 0
     while not is_interrupted():
         try:
             api.download(file, target)

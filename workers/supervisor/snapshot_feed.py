@@ -33,7 +33,7 @@ from workers.supervisor.snapshot_download import InputError, fetch_snapshot
 
 _LOOK_SECONDS: Final = 0.1
 _FIRST_PAUSE: Final = 0.5
-_LONGEST_PAUSE: Final = 5.0
+_MAX_PAUSE_SECONDS: Final = 5.0
 _PAUSE_GROWTH: Final = 1.5
 _MAX_LOST: Final = 3
 """Consecutive failed downloads after which the feed fails.
@@ -137,7 +137,7 @@ class SnapshotFeed:
                 self._give_up(refusal)
                 return
             backoff.reset()
-            pause = _FIRST_PAUSE if done else min(_PAUSE_GROWTH * pause, _LONGEST_PAUSE)
+            pause = _FIRST_PAUSE if done else min(_PAUSE_GROWTH * pause, _MAX_PAUSE_SECONDS)
             if not done:
                 stop.wait(min(pause, self._seconds_until_allowed() or pause))
 

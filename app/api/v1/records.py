@@ -14,8 +14,8 @@ from app.services.curves.record_exports import RunningExports
 from palestra.contract.names import SeriesName
 from palestra.contract.queries import CurveAxis
 from palestra.contract.record_exports import (
+    MAX_NAMED,
     MEDIA_TYPES,
-    MOST_NAMED,
     ColumnName,
     ExperimentId,
     RecordFormat,
@@ -39,14 +39,14 @@ _FILES: dict[int | str, dict[str, Any]] = {
     404: {},
 }
 # A query parameter that may be repeated is declared as a list with a default (`app.api.query`).
-Runs = Annotated[list[RunId], Query(alias="run", max_length=MOST_NAMED, description="Runs.")]
+Runs = Annotated[list[RunId], Query(alias="run", max_length=MAX_NAMED, description="Runs.")]
 Experiments = Annotated[
     list[ExperimentId],
-    Query(alias="experiment", max_length=MOST_NAMED, description="Experiments: all their runs."),
+    Query(alias="experiment", max_length=MAX_NAMED, description="Experiments: all their runs."),
 ]
 Names = Annotated[
     list[SeriesName],
-    Query(alias="series", max_length=MOST_NAMED, description="Series of points; all by default."),
+    Query(alias="series", max_length=MAX_NAMED, description="Series of points; all by default."),
 ]
 Columns = Annotated[
     list[ColumnName],

@@ -23,7 +23,7 @@ from app.db.repositories.start_order import LiveUsage
 from app.domain.queue.start_order import Group, UsageAccount
 from palestra.contract.names import PriorityClass
 
-_MOST_KEPT: Final = 20_000
+_MAX_KEPT: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,10 +108,10 @@ def _build_live(rows: Iterable[Any]) -> list[LiveUsage]:
 
 
 # The same persons come with each decision.
-_build_account: Final = lru_cache(_MOST_KEPT)(UsageAccount)
-_build_group: Final = lru_cache(_MOST_KEPT)(queue_groups.build_group)
+_build_account: Final = lru_cache(_MAX_KEPT)(UsageAccount)
+_build_group: Final = lru_cache(_MAX_KEPT)(queue_groups.build_group)
 
 
-@lru_cache(_MOST_KEPT)
+@lru_cache(_MAX_KEPT)
 def _build_time(microseconds: int) -> datetime:
     return EPOCH + timedelta(microseconds=microseconds)

@@ -19,7 +19,7 @@ from app.db.repositories.list_scope import ListScope
 from app.db.repositories.list_sorting import PageEnd
 from app.db.repositories.partition_walk import Walk, plan_first
 from app.db.repositories.run_lists import (
-    MOST_PARTITIONS,
+    MAX_PARTITIONS,
     Listed,
     WantedPage,
     select_lacking,
@@ -65,7 +65,7 @@ def plan_page(dialect: str, wanted: WantedPage) -> Plan[Listed | None]:
         Read(_select_name(), {"name": order.field}),
         Read(_prepare_setups(chosen), {}),
     ]
-    if len(setups) > MOST_PARTITIONS:
+    if len(setups) > MAX_PARTITIONS:
         return None
     name_id = names[0].id if names else None
     listed: Listed = []

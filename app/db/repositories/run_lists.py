@@ -45,7 +45,7 @@ from palestra.contract.list_order import OrderKey
 FEW: Final = 3_000
 """Runs that are sorted after they were found."""
 _EXPERIMENTS: Final = 1_000
-MOST_PARTITIONS: Final = 500
+MAX_PARTITIONS: Final = 500
 """Parts of an index whose runs are merged; of more, all runs with the value are sorted."""
 
 
@@ -323,7 +323,7 @@ async def _list_having(
     order = wanted.order
     not_held = (term for term in wanted.terms if order.kind != "series" or not is_about_setup(term))
     conditions = build_run_conditions(not_held, wanted.scope)
-    if len(partitions) <= MOST_PARTITIONS:
+    if len(partitions) <= MAX_PARTITIONS:
         walk = Walk(
             order.statistic,
             wanted.scope.series[order.field] if order.kind == "series" else None,

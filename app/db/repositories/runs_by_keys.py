@@ -32,7 +32,7 @@ from palestra.contract.filters import Term
 from palestra.contract.list_order import OrderKey
 
 _GROUPED: Final = frozenset({"agent", "env"})
-_MOST_GROUPS: Final = 50
+_MAX_GROUPS: Final = 50
 """Agents or environments whose runs are listed one after the other for a page."""
 
 
@@ -104,7 +104,7 @@ async def _list_by_groups(session: Session, wanted: WantedPage) -> Listed | None
     """
     listed: Listed = []
     values = await _list_values(session, wanted)
-    for value in values[:_MOST_GROUPS]:
+    for value in values[:_MAX_GROUPS]:
         term = Term(wanted.order.field, "text", "is", (value,), 0)
         part = replace(
             wanted,
@@ -118,7 +118,7 @@ async def _list_by_groups(session: Session, wanted: WantedPage) -> Listed | None
             listed.append((run_id, (value, *rest) if part.further else (value, rest)))
         if len(listed) > wanted.limit:
             return listed
-    return listed if len(values) <= _MOST_GROUPS else None
+    return listed if len(values) <= _MAX_GROUPS else None
 
 
 def _find_end(wanted: WantedPage, value: str) -> PageEnd | None:
@@ -142,4 +142,4 @@ async def _list_values(session: Session, wanted: WantedPage) -> list[str]:
         is_left = column <= first if wanted.order.is_descending else column >= first
         query = query.where(is_left)
     order = column.desc() if wanted.order.is_descending else column.asc()
-    return list(await session.scalars(query.distinct().order_by(order).limit(_MOST_GROUPS + 1)))
+    return list(await session.scalars(query.distinct().order_by(order).limit(_MAX_GROUPS + 1)))

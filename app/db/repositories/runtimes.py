@@ -20,7 +20,7 @@ from app.domain.queue.runtimes import EndedJob, JobKind
 from app.domain.queue.start_order import Group
 from palestra.contract.states import INFRASTRUCTURE_CAUSES, JobState
 
-MOST_ENDED: Final = 5_000
+MAX_ENDED: Final = 5_000
 """Latest jobs that are compared by definition, and as many by agent and environment."""
 
 _RUNS: Final = (
@@ -196,7 +196,7 @@ async def _load_ended(session: Session, pool: str, matches: ColumnElement[bool])
         .join(ExperimentRow, _IS_OF_EXPERIMENT)
         .where(matches, JobRow.pool == pool, JobRow.finished_at.is_not(None))
         .order_by(JobRow.finished_at.desc())
-        .limit(MOST_ENDED)
+        .limit(MAX_ENDED)
     )
     return {row.id: row for row in await session.execute(query)}
 

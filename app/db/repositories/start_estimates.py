@@ -15,7 +15,7 @@ from app.db.repositories.job_queue import is_queued
 from app.db.upsert import insert_or_replace
 from app.domain.queue.start_estimates import ComparedStart
 
-_AT_ONCE: Final = 500
+_MAX_ROWS: Final = 500
 """Rows of one statement."""
 
 
@@ -62,8 +62,8 @@ async def store(session: Session, rows: Sequence[dict[str, Any]]) -> None:
         session: A writing session.
         rows: Values of all columns.
     """
-    for first in range(0, len(rows), _AT_ONCE):
-        some = list(rows[first : first + _AT_ONCE])
+    for first in range(0, len(rows), _MAX_ROWS):
+        some = list(rows[first : first + _MAX_ROWS])
         await session.execute(insert_or_replace(session, StartEstimateRow, some))
 
 

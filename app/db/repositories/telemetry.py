@@ -25,7 +25,7 @@ from app.db.repositories.writers import CarriedRun
 SeriesKey = tuple[str, str]
 """Run and name."""
 
-_MOST_SURPLUS: Final = 4
+_MAX_SURPLUS: Final = 4
 """How many times as many series as are wanted one query may find."""
 
 
@@ -70,7 +70,7 @@ async def load_series(session: Session, keys: Collection[SeriesKey]) -> dict[Ser
     runs, names = {run_id for run_id, _ in missing}, {name for _, name in missing}
     # SQLAlchemy takes ten times as long to write a list of pairs as two lists. Where few runs have
     # the same names, the two lists would find too many series.
-    if len(runs) * len(names) <= _MOST_SURPLUS * len(missing):
+    if len(runs) * len(names) <= _MAX_SURPLUS * len(missing):
         queries = [
             query.where(SeriesRow.run_id.in_(runs), SeriesRow.name.in_(some))
             for some in split_values(names)
@@ -93,7 +93,7 @@ async def load_series(session: Session, keys: Collection[SeriesKey]) -> dict[Ser
 
 _known: Final[dict[str, dict[str, int]]] = {}
 """IDs of committed series by run and name. A series lives as long as its run."""
-_MOST_RUNS: Final = 2_000
+_MAX_RUNS: Final = 2_000
 """Runs whose series are kept in memory."""
 
 
@@ -104,7 +104,7 @@ def _remember_after_commit(session: Session, loaded: Mapping[SeriesKey, int]) ->
             of_run = _known.pop(run_id, {})
             of_run[name] = series_id
             _known[run_id] = of_run
-        while len(_known) > _MOST_RUNS:
+        while len(_known) > _MAX_RUNS:
             del _known[next(iter(_known))]
 
 

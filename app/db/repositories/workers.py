@@ -17,7 +17,7 @@ from app.db.upsert import insert_new
 
 _OF_REGISTRATION: Final = ("catalogue", "packages", "hardware", "gpus")
 """Columns with much JSON that are written by registrations alone."""
-_MOST_KEPT: Final = 1_000
+_MAX_KEPT: Final = 1_000
 _registered: Final[dict[str, tuple[datetime, tuple[Any, ...]]]] = {}
 """Those columns by worker ID, with the time of the registration that wrote them."""
 
@@ -143,7 +143,7 @@ async def find_for_claim(session: Session, worker_id: str) -> WorkerRow | None:
     if at != worker.registered_at:
         query = select(*(getattr(WorkerRow, name) for name in _OF_REGISTRATION))
         values = tuple((await session.execute(query.where(WorkerRow.id == worker_id))).one())
-        if len(_registered) >= _MOST_KEPT:
+        if len(_registered) >= _MAX_KEPT:
             _registered.clear()
         _registered[worker.id] = (worker.registered_at, values)
     for name, value in zip(_OF_REGISTRATION, values, strict=True):

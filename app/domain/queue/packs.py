@@ -2,7 +2,7 @@
 
 from typing import Final, Literal
 
-MOST_SEEDS: Final = 16
+MAX_SEEDS: Final = 16
 """Most seeds per pack; with more, each update costs more than packing saves."""
 
 
@@ -21,5 +21,5 @@ def resolve_pack(
     """
     if wanted != "auto":
         return wanted
-    size = min(MOST_SEEDS, -(-seeds // slots)) if slots else MOST_SEEDS
+    size = min(MAX_SEEDS, -(-seeds // slots)) if slots else MAX_SEEDS
     return size if is_packable and size > 1 else "off"

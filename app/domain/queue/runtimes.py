@@ -19,13 +19,13 @@ _PRIOR_DEVIATION: Final = 0.25
 FEWEST_ENDED: Final = 2
 """Jobs that must have ended before runtimes are estimated from them."""
 
-_MOST_OBSERVATIONS: Final = 100
+_MAX_OBSERVATIONS: Final = 100
 """Latest jobs of a kind that are compared."""
 _ROUNDS: Final = 5
 """Iterations of the fit where jobs were stopped before they ended."""
 _SHORTEST_SECONDS: Final = 0.01
 _FAR_TAIL: Final = 1e-9
-_LARGEST_LOGARITHM: Final = 700.0
+_MAX_LOGARITHM: Final = 700.0
 _NORMAL: Final = statistics.NormalDist()
 
 
@@ -154,7 +154,7 @@ def _expect_beyond(bound: float, mean: float, deviation: float) -> tuple[float, 
 
 def _exp(logarithm: float) -> float:
     """Returns the exponential, infinity where it is too large for a float."""
-    return math.exp(logarithm) if logarithm < _LARGEST_LOGARITHM else math.inf
+    return math.exp(logarithm) if logarithm < _MAX_LOGARITHM else math.inf
 
 
 def _open(probability: float) -> float:
@@ -212,9 +212,9 @@ class RuntimeModels:
         for job in ended:
             of_same = self._same.setdefault(job.kind.same, [])
             of_parts = self._parts.setdefault(job.kind.parts, [])
-            if len(of_same) < _MOST_OBSERVATIONS:
+            if len(of_same) < _MAX_OBSERVATIONS:
                 of_same.append((job.end, job.seconds))
-            if len(of_parts) < _MOST_OBSERVATIONS:
+            if len(of_parts) < _MAX_OBSERVATIONS:
                 of_parts.append((job.end, job.seconds / job.kind.budget))
         self._models: dict[JobKind, RuntimeModel | None] = {}
 

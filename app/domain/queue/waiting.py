@@ -99,7 +99,7 @@ _HELD: Final[Mapping[HoldReason, str]] = {
 }
 
 
-_MOST_NAMED: Final = 5
+_MAX_NAMED: Final = 5
 
 
 class Waiting(NamedTuple):
@@ -121,9 +121,9 @@ def _too_early(job: WaitingJob) -> Waiting | None:
         return None
     first, *others = job.waits_for
     named = (
-        f"the job {first}" if not others else f"the jobs {', '.join(job.waits_for[:_MOST_NAMED])}"
+        f"the job {first}" if not others else f"the jobs {', '.join(job.waits_for[:_MAX_NAMED])}"
     )
-    more = len(job.waits_for) - _MOST_NAMED
+    more = len(job.waits_for) - _MAX_NAMED
     more_named = f" and {more} more" if more > 0 else ""
     verb = "has" if not others else "have"
     end = "succeeded" if job.needs_success else "ended"

@@ -15,7 +15,7 @@ class AttemptTokens:
 
     SECONDS: ClassVar[float] = 60.0
     """Time for which a token is remembered."""
-    MOST: ClassVar[int] = 10_000
+    MAX_TOKENS: ClassVar[int] = 10_000
     """Tokens that are remembered at most."""
 
     def __init__(self) -> None:
@@ -31,5 +31,5 @@ class AttemptTokens:
         digest = hash_secret(secret)
         self._found.pop(digest, None)
         self._found[digest] = attempt_id, time.monotonic() + self.SECONDS
-        if len(self._found) > self.MOST:
+        if len(self._found) > self.MAX_TOKENS:
             del self._found[next(iter(self._found))]

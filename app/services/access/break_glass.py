@@ -13,7 +13,7 @@ from app.services.access import logins
 from app.services.audit import audit_log
 
 ACTOR: Final = "daemon:console"
-_LONGEST_NAME: Final = 64
+_MAX_NAME_LENGTH: Final = 64
 
 
 async def find_person(session: Session, typed: str, *, enable: bool) -> str:
@@ -89,7 +89,7 @@ def find_shell_user() -> dict[str, str]:
         name = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
         name = f"uid {os.getuid()}"
-    found = {"shell_user": name[:_LONGEST_NAME]}
+    found = {"shell_user": name[:_MAX_NAME_LENGTH]}
     if sudo := os.environ.get("SUDO_USER"):
-        found["sudo_user"] = sudo[:_LONGEST_NAME]
+        found["sudo_user"] = sudo[:_MAX_NAME_LENGTH]
     return found

@@ -14,7 +14,7 @@ _log = structlog.get_logger("palestra.access")
 
 FILE: Final = "device-cookies.keys"
 _BYTES: Final = 32
-_MOST: Final = 2
+_MAX_KEYS: Final = 2
 """Keys that the file holds after a rotation: the new one, and the one before it."""
 
 
@@ -58,7 +58,7 @@ class DeviceKeys:
         Raises:
             OSError: If the file cannot be written.
         """
-        kept = _read(self._path)[: _MOST - 1] if self._path.exists() else ()
+        kept = _read(self._path)[: _MAX_KEYS - 1] if self._path.exists() else ()
         self._write((secrets.token_bytes(_BYTES), *kept)).replace(self._path)
 
     def _create(self) -> None:

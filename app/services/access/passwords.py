@@ -12,7 +12,7 @@ from app.domain.errors import InvalidError
 
 SHORTEST: Final = 12
 """Least length of a new password in characters."""
-LONGEST: Final = 1_024
+MAX_LENGTH: Final = 1_024
 """Greatest length of a password in characters."""
 LEAST_GUESSES: Final = 10**10
 """Estimated guesses that a new password must withstand.
@@ -79,10 +79,10 @@ async def check(password: str, *names: str, pointer: str = "/password") -> None:
     Raises:
         InvalidError: `password_length` or `weak_password`.
     """
-    if not SHORTEST <= len(password) <= LONGEST:
+    if not SHORTEST <= len(password) <= MAX_LENGTH:
         raise InvalidError(
             "password_length",
-            f"A password has {SHORTEST} to {LONGEST:,} characters; this one has "
+            f"A password has {SHORTEST} to {MAX_LENGTH:,} characters; this one has "
             f"{len(password):,}. Choose another.",
             pointer=pointer,
         )

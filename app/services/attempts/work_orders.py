@@ -31,7 +31,7 @@ from palestra.contract.work_order import (
 FIRST_FENCE: Final = 1
 """Fence of a run's first training attempt, before which the run has neither snapshots nor
 evaluations."""
-_MOST_KEPT: Final = 256
+_MAX_KEPT: Final = 256
 _OPTIONS: Final[TypeAdapter[tuple[AnyCode, Resources, Limits]]] = TypeAdapter(
     tuple[Code, Resources, Limits]
 )
@@ -177,10 +177,10 @@ async def _keep_compile_mode(
 
 
 # Frozen documents, of which many jobs have the same ones.
-_read_definition: Final = lru_cache(_MOST_KEPT)(load_definition)
+_read_definition: Final = lru_cache(_MAX_KEPT)(load_definition)
 
 
-@lru_cache(_MOST_KEPT)
+@lru_cache(_MAX_KEPT)
 def _read_options(text: str) -> tuple[AnyCode, Resources, Limits]:
     return _OPTIONS.validate_json(text)
 

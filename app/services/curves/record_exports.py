@@ -26,11 +26,11 @@ from palestra.contract.record_exports import RecordFormat, RecordQuery
 if TYPE_CHECKING:
     from app.services.curves.record_rows import ExportedRuns
 
-MOST_RUNS: Final = 10_000
+MAX_RUNS: Final = 10_000
 """Runs of one export."""
-MOST_RUNNING: Final = 8
+MAX_RUNNING: Final = 8
 """Exports that a server process makes at once."""
-MOST_RUNNING_PER_USER: Final = 2
+MAX_RUNNING_PER_USER: Final = 2
 RETRY_SECONDS: Final = 5
 _PIECE_ROWS: Final[Mapping[RecordFormat, int]] = {"csv": 16_384, "parquet": 65_536, "arrow": 65_536}
 """Most rows of a piece of a file; those of CSV take ten times the memory while they are written."""
@@ -50,10 +50,10 @@ class RunningExports:
         Raises:
             TooManyRequestsError: `too_many_exports`.
         """
-        if self.users[user_id] >= MOST_RUNNING_PER_USER or sum(self.users.values()) >= MOST_RUNNING:
+        if self.users[user_id] >= MAX_RUNNING_PER_USER or sum(self.users.values()) >= MAX_RUNNING:
             message = (
-                f"A user may run {MOST_RUNNING_PER_USER} exports at once, all users of a server "
-                f"{MOST_RUNNING}. Wait for one to end, and name several runs in one export."
+                f"A user may run {MAX_RUNNING_PER_USER} exports at once, all users of a server "
+                f"{MAX_RUNNING}. Wait for one to end, and name several runs in one export."
             )
             raise TooManyRequestsError("too_many_exports", message, retry_after=RETRY_SECONDS)
         self.users[user_id] += 1
@@ -172,11 +172,11 @@ async def _select(session: Session, principal: Principal, wanted: RecordQuery) -
         )
     run_ids = [*wanted.runs]
     for experiment_id in wanted.experiments:
-        run_ids += await visible_runs.list_ids(session, principal, experiment_id, MOST_RUNS + 1)
+        run_ids += await visible_runs.list_ids(session, principal, experiment_id, MAX_RUNS + 1)
     run_ids = list(dict.fromkeys(run_ids))
-    if len(run_ids) > MOST_RUNS:
+    if len(run_ids) > MAX_RUNS:
         raise TooLargeError(
-            "export_too_large", f"At most {MOST_RUNS} runs. Export fewer experiments at once."
+            "export_too_large", f"At most {MAX_RUNS} runs. Export fewer experiments at once."
         )
     runs = await visible_runs.load(session, principal, run_ids)
     names = await queried_runs.list_names(session, run_ids)

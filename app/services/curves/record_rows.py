@@ -38,7 +38,7 @@ _EPOCH_COUNTERS: Final = {
 }
 """Members of an `EpochStatsRecord` by column."""
 _SECOND: Final = 1_000.0
-_MOST_OF_RECORD: Final = 2**17
+_MAX_POINTS_OF_RECORD: Final = 2**17
 """More than the points of a series in one record."""
 
 
@@ -381,4 +381,4 @@ def _number(columns: Columns) -> Ints:
     seq = columns.seq
     is_first = np.append(True, seq[1:] != seq[:-1])
     first = np.maximum.accumulate(np.where(is_first, np.arange(len(seq)), 0))
-    return seq * _MOST_OF_RECORD + np.arange(len(seq)) - first
+    return seq * _MAX_POINTS_OF_RECORD + np.arange(len(seq)) - first

@@ -31,7 +31,7 @@ Decoded = TypeVar("Decoded")
 
 _TOGETHER: Final = 12
 """Curves that are reduced together."""
-_AT_ONCE: Final = 65_536
+_MAX_BYTES_ON_LOOP: Final = 65_536
 """Bytes up to which decoding takes less time than handing them to a thread."""
 
 
@@ -192,7 +192,7 @@ async def load(
             if _counts(histories.get(key[0], {}), head.fence)
         ]
     await _decode_partial(session, curves, histories)
-    if sum(len(tail.content) for tail in tails) > _AT_ONCE:
+    if sum(len(tail.content) for tail in tails) > _MAX_BYTES_ON_LOOP:
         await asyncio.to_thread(_add_tails, curves, tails, histories)
     else:
         _add_tails(curves, tails, histories)
@@ -300,7 +300,7 @@ async def _decode_partial(
 
 async def _call(decode: Callable[[], Decoded], contents: Mapping[int, bytes]) -> Decoded:
     """Returns what `decode` does; large contents are decoded in a thread."""
-    is_large = sum(map(len, contents.values())) > _AT_ONCE
+    is_large = sum(map(len, contents.values())) > _MAX_BYTES_ON_LOOP
     return await asyncio.to_thread(decode) if is_large else decode()
 
 

@@ -35,12 +35,12 @@ from palestra.contract.definition import SupervisedEvaluation
 from palestra.contract.telemetry import Evaluation
 from palestra.contract.upgrade import load_definition
 
-AT_ONCE: Final = 25
+RUNS_PER_TRANSACTION: Final = 25
 """Runs of one transaction."""
 _ROUNDS: Final = 5
 """Times that the summary of a run is computed if other processes write it meanwhile."""
 _BLOCKS_AT_ONCE: Final = 16
-_MOST_PLACES: Final = 200
+_MAX_PLACES: Final = 200
 """Attempts of which a query for new points names the last known record."""
 _RL: Final = "rl"
 
@@ -144,8 +144,8 @@ async def summarise(
     """
     total = 0
     every = list(dict.fromkeys(run_ids))
-    for first in range(0, len(every), AT_ONCE):
-        some = every[first : first + AT_ONCE]
+    for first in range(0, len(every), RUNS_PER_TRANSACTION):
+        some = every[first : first + RUNS_PER_TRANSACTION]
         for _ in range(_ROUNDS):
             async with database.read() as session:
                 found = await _compute(session, some, frozenset(evaluated))
@@ -277,7 +277,7 @@ def _find_places(works: Iterable[_Work]) -> dict[str, int]:
     for work in works:
         for attempt_id, seq in work.places.items():
             found[attempt_id] = min(seq, found.get(attempt_id, seq))
-    return found if len(found) <= _MOST_PLACES else {}
+    return found if len(found) <= _MAX_PLACES else {}
 
 
 def _is_old(work: _Work, tail: Tail) -> bool:

@@ -32,7 +32,7 @@ from app.metrics.summaries import SeriesSummary, Threshold
 from app.services.curves import series, stored_curves, summaries
 from palestra.contract.telemetry import Evaluation
 
-AT_ONCE: Final = 100
+RUNS_PER_TRANSACTION: Final = 100
 """Runs of one transaction."""
 
 
@@ -107,8 +107,8 @@ async def compare(database: Database, run_ids: Collection[str]) -> int:
     """
     total = 0
     every = list(run_ids)
-    for first in range(0, len(every), AT_ONCE):
-        some = every[first : first + AT_ONCE]
+    for first in range(0, len(every), RUNS_PER_TRANSACTION):
+        some = every[first : first + RUNS_PER_TRANSACTION]
         async with database.read() as session:
             works = await _compute(session, some)
         async with database.write() as session:

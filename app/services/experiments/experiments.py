@@ -33,7 +33,7 @@ from palestra.contract.resources import (
 )
 from palestra.contract.states import RunState
 
-_AT_ONCE: Final = 100
+_RUNS_PER_STEP: Final = 100
 """Number of runs that are inserted before other requests may run."""
 
 __all__ = [
@@ -241,8 +241,8 @@ async def _add_runs(
         {**common, "id": run_id, "seed": seed} for run_id, seed in zip(ids, missing, strict=True)
     ]
     added: list[RunRow] = []
-    for first in range(0, len(new), _AT_ONCE):
-        added += await rows.insert_runs(session, new[first : first + _AT_ONCE])
+    for first in range(0, len(new), _RUNS_PER_STEP):
+        added += await rows.insert_runs(session, new[first : first + _RUNS_PER_STEP])
         await asyncio.sleep(0)
     return added
 

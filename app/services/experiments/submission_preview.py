@@ -65,10 +65,10 @@ async def _add_start(
     equipped = EquippedWorkers()
     equipped.add_needs(plan.jobs[0].job.requirements, plan.needs)
     queue = PoolQueue(session, found.pool, equipped)
-    state, order = await queue.read_first_jobs(queue_facts.MOST_PLACES, plan.jobs)
+    state, order = await queue.read_first_jobs(queue_facts.MAX_PLACES, plan.jobs)
     own = {one.job.id for one in plan.jobs}
     first = next((job for job in order if job.id in own), plan.jobs[0].job)
-    ahead = decision.jobs_ahead(state, first, queue_facts.MOST_PLACES)
+    ahead = decision.jobs_ahead(state, first, queue_facts.MAX_PLACES)
     row = _build_row(plan)
     waiting, facts = (await queue_facts.read_waiting_jobs(session, [row]))[row.id]
     slots, free_slots = queue.count_slots(state, first)

@@ -23,9 +23,9 @@ from palestra.contract.job_changes import JobChange
 from palestra.contract.queue import StartEstimate
 from palestra.contract.states import JobState
 
-_MOST_NAMED: Final = 20
+_MAX_NAMED: Final = 20
 """Jobs of each kind whose starts are estimated."""
-_MOST_SECONDS: Final = 1.0
+_MAX_SECONDS: Final = 1.0
 """Longest time of all forecasts, apart from the first simulations of each."""
 
 _NOT_IN_QUEUE: Final = "It does not wait in the queue."
@@ -128,8 +128,8 @@ async def _preview(
         )
         for pool, queue in changed.queues.items()
     )
-    ids = _order_changed(changed)[:_MOST_NAMED]
-    own = [*changes.own.later, *changes.own.earlier][:_MOST_NAMED]
+    ids = _order_changed(changed)[:_MAX_NAMED]
+    own = [*changes.own.later, *changes.own.earlier][:_MAX_NAMED]
     starts = await _estimate(changed, present, [*ids, *own])
     acted = changed.acted
     found = ChangePreview(
@@ -170,7 +170,7 @@ async def _read_changed(session: Session, acted: JobsActed) -> _Changed:
 
 async def _read_queue(session: Session, pool: str) -> _Queue:
     queue = PoolQueue(session, pool, EquippedWorkers())
-    state, order = await queue.read_first_jobs(queue_facts.MOST_PLACES)
+    state, order = await queue.read_first_jobs(queue_facts.MAX_PLACES)
     return _Queue(
         simulated=await start_forecasts.load_pool(session, pool, state),
         order=order,
@@ -181,7 +181,7 @@ async def _read_queue(session: Session, pool: str) -> _Queue:
 
 def _order_changed(changed: _Changed) -> list[str]:
     """Returns the changed jobs, those that start first before the others."""
-    last = queue_facts.MOST_PLACES
+    last = queue_facts.MAX_PLACES
     places = {
         job_id: min(queue.places.get(job_id, last) for queue in changed.queues.values())
         for job_id in changed.states
@@ -207,7 +207,7 @@ async def _estimate(
         )
         for job_id in ids
     }
-    seconds = _MOST_SECONDS / (2 * max(1, len(present)))
+    seconds = _MAX_SECONDS / (2 * max(1, len(present)))
     for pool, queue in changed.queues.items():
         former, latter = present[pool], queue
         old = await _forecast(former, ids, seconds)

@@ -20,7 +20,7 @@ from palestra.contract.permissions import Permission
 from palestra.contract.queue import JobExplanation
 from palestra.contract.states import JobState
 
-_MOST_NAMED: Final = 100
+_MAX_NAMED: Final = 100
 """Jobs ahead that are named."""
 
 
@@ -49,7 +49,7 @@ async def explain(session: Session, principal: Principal, job_id: str) -> JobExp
 
 async def _explain_queued(session: Session, principal: Principal, job: JobRow) -> JobExplanation:
     queue = PoolQueue(session, job.pool, EquippedWorkers())
-    place = await queue.find_place(job.id, queue_facts.MOST_PLACES)
+    place = await queue.find_place(job.id, queue_facts.MAX_PLACES)
     waiting, facts = (await queue_facts.read_waiting_jobs(session, [job]))[job.id]
     # Nothing starts before a job that a worker was asked to start.
     ahead = Ahead(jobs=(), is_cut=False) if place is None or waiting.is_assigned else place.ahead
@@ -75,7 +75,7 @@ async def _explain_queued(session: Session, principal: Principal, job: JobRow) -
         terms=None if place is None else place.terms,
         ahead=len(ahead.jobs),
         ahead_is_cut=ahead.is_cut,
-        own_ahead=tuple(named[:_MOST_NAMED]),
+        own_ahead=tuple(named[:_MAX_NAMED]),
         estimate=(await start_estimates.load_estimates(session, [job]))[job.id],
         accuracy=await start_estimates.load_accuracy(session, job.pool),
     )

@@ -14,7 +14,7 @@ from app.domain.principal import Principal
 from app.services.jobs import jobs, waiting_jobs
 from app.services.jobs.batch_time import take_in_time
 from palestra.contract.job_batches import (
-    MOST_JOBS_AT_ONCE,
+    MAX_JOBS_PER_REQUEST,
     JobRefusal,
     JobsActed,
     JobsAction,
@@ -63,7 +63,7 @@ async def act(
     )
     wide = principal.project_ids
     matched, permitted = await rows.count(session, wide, chosen, mine, wanted.after)
-    most = 0 if wanted.dry_run else MOST_JOBS_AT_ONCE
+    most = 0 if wanted.dry_run else MAX_JOBS_PER_REQUEST
     ids = await rows.list_ids(session, wide, chosen, mine, wanted.after, most) if most else ()
     refusals = {
         job_id: await _act_on_one(session, principal, job_id, wanted)

@@ -36,7 +36,7 @@ from palestra.contract.work_order import choose_work_order_version
 
 _Run = TypeVar("_Run")
 
-_AT_ONCE: Final = 100
+_JOBS_PER_STEP: Final = 100
 """Number of jobs that are queued before other requests may run."""
 
 
@@ -70,10 +70,9 @@ async def queue_training(
     ids = sorted(new_id("job") for _ in packs)
     key = (experiment.project_id, experiment.id)
     earlier = sum((await experiment_rows.count_runs(session, [key]))[key].values()) - len(new)
-    for first in range(0, len(packs), _AT_ONCE):
-        some = dict(
-            zip(ids[first : first + _AT_ONCE], packs[first : first + _AT_ONCE], strict=True)
-        )
+    for first in range(0, len(packs), _JOBS_PER_STEP):
+        step = slice(first, first + _JOBS_PER_STEP)
+        some = dict(zip(ids[step], packs[step], strict=True))
         queued = await _queue_packs(session, principal, columns, some, max(0, earlier), before)
         await _queue_follow_ups(session, principal, experiment, options, queued, some)
         earlier += sum(map(len, some.values()))

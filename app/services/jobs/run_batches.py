@@ -17,8 +17,8 @@ from app.services.lists import requests
 from palestra.contract.job_options import RetryRequest
 from palestra.contract.permissions import Permission
 from palestra.contract.run_batches import (
-    MOST_RETRIES_AT_ONCE,
-    MOST_RUNS_AT_ONCE,
+    MAX_RETRIES_PER_REQUEST,
+    MAX_RUNS_PER_REQUEST,
     RunRefusal,
     RunsActed,
     RunsAction,
@@ -67,7 +67,7 @@ async def act(
     sharing = 0
     if wanted.action is not RunVerb.RETRY:
         sharing = await rows.count_same_jobs(session, conditions, mine)
-    most = MOST_RETRIES_AT_ONCE if wanted.action is RunVerb.RETRY else MOST_RUNS_AT_ONCE
+    most = MAX_RETRIES_PER_REQUEST if wanted.action is RunVerb.RETRY else MAX_RUNS_PER_REQUEST
     chosen = [] if wanted.dry_run else await rows.list_selected(session, conditions, mine, most)
     refusals = await _act_on_all(session, principal, take_in_time(chosen, clock), wanted)
     acted = list(refusals)

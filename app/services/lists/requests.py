@@ -29,7 +29,7 @@ from palestra.contract.list_order import OrderError, OrderKey, parse_order
 from palestra.contract.problems import suggest_nearest
 
 MAX_COLUMNS: Final = 50
-_MOST_NAMES: Final = 2_000
+_MAX_NAMES: Final = 2_000
 """Names among which the nearest one is looked for."""
 _BUILT_IN: Final = frozenset({EPISODE_RETURN, EPISODE_LENGTH})
 
@@ -181,7 +181,7 @@ async def _check_series(
         made = parse_evaluation_series(term.field)
         if made is not None and made[1] in STATISTICS:
             continue
-        names = await list_names.list_series(session, principal.project_ids, _MOST_NAMES)
+        names = await list_names.list_series(session, principal.project_ids, _MAX_NAMES)
         if names:
             message = f"is a series of no run{suggest_nearest(term.field, names)}"
             raise _refuse("unknown_filter_field", message, term.position)
@@ -193,7 +193,7 @@ async def _check_members(session: Session, principal: Principal, terms: Sequence
     for term in terms:
         if term.kind != "member" or term.field in known:
             continue
-        names = await list_names.list_members(session, principal.project_ids, _MOST_NAMES)
+        names = await list_names.list_members(session, principal.project_ids, _MAX_NAMES)
         if names:
             message = f"is a member of no definition{suggest_nearest(term.field, names)}"
             raise _refuse("unknown_filter_field", message, term.position)

@@ -10,7 +10,7 @@ from app.services.lists import found_runs
 from palestra.contract.filters import FILTER_FIELDS
 from palestra.contract.run_lists import ListFieldView, RunKeysView
 
-MOST: Final = 2_000
+MAX_KEYS: Final = 2_000
 """Members and series that are named, of each."""
 
 
@@ -31,7 +31,7 @@ async def list_keys(session: Session, principal: Principal, text: str = "") -> R
         InvalidError: If the filter has a fault.
     """
     projects = principal.project_ids
-    paths = await list_names.list_members(session, projects, MOST + 1)
+    paths = await list_names.list_members(session, projects, MAX_KEYS + 1)
     # Members at the top of a definition have no key, since a dot distinguishes members.
     members = [path for path in paths if "." in path]
     series, searched = await _find_series(session, principal, text)
@@ -46,11 +46,11 @@ async def list_keys(session: Session, principal: Principal, text: str = "") -> R
             for name, field in FILTER_FIELDS.items()
             if field.only != "experiments"
         ),
-        members=tuple(members[:MOST]),
-        series=tuple(series[:MOST]),
-        thresholds=tuple(await threshold_rows.list_names(session, projects))[:MOST],
+        members=tuple(members[:MAX_KEYS]),
+        series=tuple(series[:MAX_KEYS]),
+        thresholds=tuple(await threshold_rows.list_names(session, projects))[:MAX_KEYS],
         searched_runs=searched,
-        is_complete=max(len(paths), len(series)) <= MOST and searched is None,
+        is_complete=max(len(paths), len(series)) <= MAX_KEYS and searched is None,
     )
 
 
@@ -60,7 +60,7 @@ async def _find_series(
     """Returns the series of the runs that a filter finds, and of how many runs if not of all."""
     projects = principal.project_ids
     if not text:
-        return await list_names.list_series(session, projects, MOST + 1), None
+        return await list_names.list_series(session, projects, MAX_KEYS + 1), None
     found = await found_runs.find_ids(session, principal, text, SEARCHED + 1, sort="-created")
     series = await list_names.list_series_of_runs(session, found[:SEARCHED])
     if len(found) <= SEARCHED:

@@ -28,7 +28,7 @@ from palestra.contract.saved_views import (
 )
 from palestra.contract.views import Page
 
-MOST_VIEWS: Final = 200
+MAX_VIEWS: Final = 200
 """Views of one person in one project."""
 
 
@@ -62,10 +62,10 @@ async def create(
     """
     view_state.check_state(request.state)
     project_id = rights.choose_project_to_submit_to(principal)
-    if await rows.count_owned(session, project_id, principal.user_id) >= MOST_VIEWS:
+    if await rows.count_owned(session, project_id, principal.user_id) >= MAX_VIEWS:
         raise ConflictError(
             "too_many_views",
-            f"You have {MOST_VIEWS} views in this project. Delete one that is no longer needed.",
+            f"You have {MAX_VIEWS} views in this project. Delete one that is no longer needed.",
         )
     view_id = new_id("viw")
     values = {

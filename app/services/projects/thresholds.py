@@ -17,7 +17,7 @@ from palestra.contract.permissions import Permission
 from palestra.contract.thresholds import ThresholdDirection, ThresholdRequest, ThresholdView
 from palestra.contract.views import Page
 
-MOST: Final = 50
+MAX_THRESHOLDS: Final = 50
 """Thresholds of a project."""
 
 
@@ -52,10 +52,11 @@ async def declare(
     if known is not None and _read(known) == request:
         (view,) = await _build_views(session, project.id, [known])
         return view
-    if known is None and len(present) >= MOST:
+    if known is None and len(present) >= MAX_THRESHOLDS:
         raise ConflictError(
             "too_many_thresholds",
-            f"The project has {MOST} thresholds, which is the most. Remove one that is not used.",
+            f"The project has {MAX_THRESHOLDS} thresholds, which is the most. Remove one that is "
+            "not used.",
         )
     if known is not None:
         await rows.remove(session, known.id)

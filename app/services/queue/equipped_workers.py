@@ -19,7 +19,7 @@ from palestra.contract.names import Schedule
 from palestra.contract.upgrade import load_definition
 
 _READABLE: Final = frozenset({2, SCHEMA_VERSION})
-_MOST_NEEDS: Final = 10_000
+_MAX_NEEDS: Final = 10_000
 """Requirements that are kept; all are read anew once there are more."""
 
 
@@ -125,7 +125,7 @@ class EquippedWorkers:
         return self._has[key]
 
     async def _read_needs(self, session: Session, wanted: Mapping[str, LoadedJob]) -> None:
-        if len(self._needs) > _MOST_NEEDS:
+        if len(self._needs) > _MAX_NEEDS:
             self._needs.clear()
         missing = {key: loaded for key, loaded in wanted.items() if key not in self._needs}
         if not missing:

@@ -39,7 +39,7 @@ _GROWTH: Final = 8
 _SPARE_GROUPS: Final = 4
 """Groups that are read beside those that the free slots need, since the first jobs of some may not
 start; each further read takes twice as many."""
-_MOST_SPARE_GROUPS: Final = 64
+_MAX_SPARE_GROUPS: Final = 64
 _HOLDS_ALIKE: Final = {
     HoldReason.SLOTS_BUSY,
     HoldReason.NO_FITTING_WORKER,
@@ -295,7 +295,7 @@ class PoolQueue:
 
     def _count_spare_groups(self) -> int:
         self._reads += 1
-        return min(_SPARE_GROUPS << (self._reads - 1), _MOST_SPARE_GROUPS)
+        return min(_SPARE_GROUPS << (self._reads - 1), _MAX_SPARE_GROUPS)
 
     async def _load(
         self, wanted: Mapping[Group, int], first: Group, excluded: Collection[Requirement] = ()

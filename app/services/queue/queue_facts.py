@@ -28,7 +28,7 @@ from app.services.queue import running_limits
 from app.services.queue.pool_queue import PoolQueue
 from palestra.contract.names import PriorityClass, Schedule
 
-MOST_PLACES: Final = 1_000
+MAX_PLACES: Final = 1_000
 """Places that are computed of each pool; jobs after them have none."""
 
 
@@ -47,7 +47,7 @@ async def find_places(session: Session, pools: Collection[str]) -> dict[str, Que
     found: dict[str, QueuePlace] = {}
     for pool in sorted(pools):
         assigned = await list_assigned(session, pool)
-        jobs = await PoolQueue(session, pool).first_jobs(MOST_PLACES)
+        jobs = await PoolQueue(session, pool).first_jobs(MAX_PLACES)
         found |= {job_id: QueuePlace(number, 0) for number, job_id in enumerate(assigned, start=1)}
         found |= {job.id: QueuePlace(len(assigned) + n + 1, n) for n, job in enumerate(jobs)}
     return found

@@ -10,7 +10,7 @@ from app.db.repositories import start_estimates as rows
 from app.domain.queue.start_estimates import measure_accuracy
 from palestra.contract.queue import EstimateAccuracy, StartEstimate
 
-_MOST_COMPARED: Final = 1_000
+_MAX_COMPARED: Final = 1_000
 """Starts that are compared with their estimates."""
 
 _NOT_YET: Final = (
@@ -44,7 +44,7 @@ def build_unknown(reason: str) -> StartEstimate:
 
 async def load_accuracy(session: Session, pool: str) -> EstimateAccuracy:
     """Returns how well the latest starts of a pool were estimated."""
-    found = measure_accuracy(await rows.list_compared(session, pool, _MOST_COMPARED))
+    found = measure_accuracy(await rows.list_compared(session, pool, _MAX_COMPARED))
     return EstimateAccuracy(
         starts=found.starts,
         median_error_seconds=found.median_error_seconds,

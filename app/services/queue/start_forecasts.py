@@ -26,7 +26,7 @@ from palestra.contract.queue import StartEstimate
 
 DRAWS: Final = 48
 """Simulations of one forecast."""
-_MOST_SECONDS: Final = 4.0
+_MAX_SECONDS: Final = 4.0
 """Longest time of one forecast, apart from its first eight simulations."""
 _SEED: Final = 18
 _FARTHEST: Final = timedelta(days=366)
@@ -125,7 +125,7 @@ def _runtime(job: PresentJob, models: RuntimeModels, used: float, now: datetime)
 
 
 async def forecast(
-    simulated: Simulated, wanted: Collection[str], most_seconds: float = _MOST_SECONDS
+    simulated: Simulated, wanted: Collection[str], most_seconds: float = _MAX_SECONDS
 ) -> Forecast:
     """Simulates a pool in a thread; the more its jobs, the fewer simulations.
 

@@ -282,13 +282,13 @@ async def _write(store: record_rows.Store, accepted: Sequence[_NewRecords]) -> N
 
 _received: Final[dict[str, float]] = {}
 """Time of the latest batch of each attempt by this process's monotonic clock."""
-_MOST_RECEIVED: Final = 10_000
+_MAX_RECEIVED: Final = 10_000
 
 
 def _measure_pause(attempt_id: str) -> float | None:
     """Returns the seconds since the attempt's batch before; `None` without one."""
     now, before = time.monotonic(), _received.pop(attempt_id, None)
     _received[attempt_id] = now
-    if len(_received) > _MOST_RECEIVED:
+    if len(_received) > _MAX_RECEIVED:
         del _received[next(iter(_received))]
     return None if before is None else now - before

@@ -25,14 +25,14 @@ from app.metrics.compaction import BuiltBlock
 
 _log = structlog.get_logger("palestra.curve_compactor")
 
-MOST_BATCHES: Final = 512
+MAX_BATCHES: Final = 512
 """Batches of runs that one compaction takes."""
 URGENT_BATCHES: Final = 8_192
 """Batches of all runs, a quarter of those from which on more are refused, that are moved without
 rests."""
-_MOST_REST: Final = 0.25
+_MAX_REST_SECONDS: Final = 0.25
 """Most seconds between two transactions of the compaction."""
-MOST_POINTS: Final = 1_000_000
+MAX_POINTS: Final = 1_000_000
 """Points of a series that one rewriting takes, unless a single block has more."""
 
 
@@ -66,7 +66,7 @@ async def compact_tails(database: Database, batches: Mapping[str, int]) -> int:
         began = time.monotonic()
         moved += await do_together(compact, run_ids, log=_log, failed="compaction.run_failed")
         if run_ids is not groups[-1] and not is_urgent:
-            await asyncio.sleep(min(time.monotonic() - began, _MOST_REST))
+            await asyncio.sleep(min(time.monotonic() - began, _MAX_REST_SECONDS))
     return moved
 
 
@@ -74,10 +74,10 @@ def _group_runs(batches: Mapping[str, int]) -> Iterator[list[str]]:
     """Yields runs that are compacted together; one with a long tail several times, alone."""
     group, total = list[str](), 0
     for run_id, count in batches.items():
-        for _ in range(count // MOST_BATCHES):
+        for _ in range(count // MAX_BATCHES):
             yield [run_id]
-        rest = count % MOST_BATCHES
-        if group and total + rest > MOST_BATCHES:
+        rest = count % MAX_BATCHES
+        if group and total + rest > MAX_BATCHES:
             yield group
             group, total = [], 0
         if rest:
@@ -134,7 +134,7 @@ def list_values(block: BuiltBlock) -> dict[str, Any]:
 
 async def _compact(database: Database, run_ids: Collection[str]) -> int:
     async with database.read() as session:
-        tails = await block_rows.load_tails(session, run_ids, MOST_BATCHES)
+        tails = await block_rows.load_tails(session, run_ids, MAX_BATCHES)
         if not tails:
             return 0
         series_ids = await rows.load_series_ids(session, {tail.run_id for tail in tails})
@@ -156,7 +156,7 @@ async def _rewrite_series(database: Database, series_id: int) -> int:
     async with database.read() as session:
         sizes = await rows.load_sizes(session, [series_id])
         chosen = {
-            key: compaction.choose_rewritten(stored, MOST_POINTS) for key, stored in sizes.items()
+            key: compaction.choose_rewritten(stored, MAX_POINTS) for key, stored in sizes.items()
         }
         chosen = {key: ids for key, ids in chosen.items() if ids}
         if not chosen:

@@ -22,7 +22,7 @@ _log = structlog.get_logger("palestra.curve_compactor")
 
 EPOCHS: Final = 64
 """Epochs of a run that are moved at once; a run that is being trained has fewer as rows."""
-MOST_EPOCHS: Final = 2_048
+MAX_EPOCHS: Final = 2_048
 """Epochs after which a round ends, so that many rows do not keep points waiting."""
 _RUNS: Final = 50
 
@@ -31,18 +31,18 @@ async def compact_epochs(database: Database) -> int:
     """Moves epochs of runs that have many, or are not being trained, into blocks.
 
     Returns:
-        The number of epochs that were moved; from `MOST_EPOCHS` on others may be left.
+        The number of epochs that were moved; from `MAX_EPOCHS` on others may be left.
     """
     async with database.read() as session:
         run_ids = await rows.list_compactable(session, EPOCHS, _RUNS)
     total = 0
     for run_id in run_ids:
         with tolerate(_log, "epoch_compaction.run_failed", run_id=run_id):
-            total += await compact_run(database, run_id, MOST_EPOCHS - total)
+            total += await compact_run(database, run_id, MAX_EPOCHS - total)
     return total
 
 
-async def compact_run(database: Database, run_id: str, most: int = MOST_EPOCHS) -> int:
+async def compact_run(database: Database, run_id: str, most: int = MAX_EPOCHS) -> int:
     """Moves the epochs of a run into blocks, until few are left or `most` were moved.
 
     Returns:

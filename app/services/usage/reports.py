@@ -29,8 +29,8 @@ from palestra.contract.usage import (
 )
 
 DEFAULT_DAYS: Final = 7
-MOST_BUCKETS: Final = 1_000
-MOST_GROUPS: Final = 100
+MAX_BUCKETS: Final = 1_000
+MAX_GROUPS: Final = 100
 """Groups that a report lists; all others are one group, `rest`."""
 DELETED_PROJECT: Final = "(deleted project)"
 """Stands for a project that was deleted. No slug has brackets."""
@@ -115,9 +115,9 @@ async def report(session: Session, principal: Principal, query: UsageQuery) -> U
     total, rest = UsedByGroup(), UsedByGroup()
     for used in groups.values():
         total.include(used)
-    for key in ordered[MOST_GROUPS:]:
+    for key in ordered[MAX_GROUPS:]:
         rest.include(groups[key])
-    further = max(0, len(ordered) - MOST_GROUPS)
+    further = max(0, len(ordered) - MAX_GROUPS)
     return UsageReport(
         at=now,
         since=period.since,
@@ -125,7 +125,7 @@ async def report(session: Session, principal: Principal, query: UsageQuery) -> U
         by=list(query.by),
         bucket=query.bucket,
         starts=[period.start_of(index) for index in range(period.buckets)],
-        groups=[_view(query.by, key, groups[key], period) for key in ordered[:MOST_GROUPS]],
+        groups=[_view(query.by, key, groups[key], period) for key in ordered[:MAX_GROUPS]],
         rest=_view((), (), rest, period) if further else None,
         rest_groups=further,
         pools=await _load_occupancy(session, principal, query, period),
@@ -150,11 +150,11 @@ def choose_period(query: UsageQuery, now: datetime) -> UsagePeriod:
         )
     size = None if query.bucket is None else _SECONDS[query.bucket]
     period = UsagePeriod(since=since, until=until, bucket_seconds=size)
-    if period.buckets > MOST_BUCKETS:
+    if period.buckets > MAX_BUCKETS:
         raise InvalidError(
             "too_many_buckets",
             f"The period has {period.buckets:,} parts of a {query.bucket}, at most "
-            f"{MOST_BUCKETS:,} can be shown. Ask for a shorter period or a longer `bucket`.",
+            f"{MAX_BUCKETS:,} can be shown. Ask for a shorter period or a longer `bucket`.",
             pointer="query/bucket",
         )
     return period

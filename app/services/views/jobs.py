@@ -113,7 +113,7 @@ async def _sentences(
         if places is not None:
             # A job without a place stands behind the last one that has one.
             place = places.get(job_id)
-            ahead = queue_facts.MOST_PLACES if place is None else place.ahead
+            ahead = queue_facts.MAX_PLACES if place is None else place.ahead
             job = replace(waiting, ahead=ahead, ahead_is_cut=place is None)
         sentences[job_id] = explain(job, facts).sentence
     return sentences

@@ -37,7 +37,7 @@ RunDocument = dict[str, Any]
 Loop = LoopSpec | SupervisedLoop
 
 _KEPT: Final = 2_048
-_MOST_BYTES: Final = 4_096
+_MAX_BYTES: Final = 4_096
 """Bytes of an evaluation that is kept; one of a thousand episodes is longer."""
 _loops: Final = KnownContents[Loop](_KEPT)
 _evaluations: Final = KnownContents[orjson.Fragment](_KEPT)
@@ -79,7 +79,7 @@ def build_documents(listed: ListedRuns) -> list[RunDocument]:
     for row in listed.new_evaluations:
         encoded = build_evaluation_view(row).model_dump_json().encode()
         evaluations[row.id] = orjson.Fragment(encoded)
-        if len(encoded) <= _MOST_BYTES:
+        if len(encoded) <= _MAX_BYTES:
             _evaluations.add(row.id, evaluations[row.id])
     return [
         {
@@ -165,7 +165,7 @@ def build_evaluation_view(row: EvaluationRow) -> EvaluationView:
 
     The record was validated when it was stored and is again when it is read, the view is not.
     """
-    build = _read_evaluation_view if len(row.body) > _MOST_BYTES else _build_evaluation_view
+    build = _read_evaluation_view if len(row.body) > _MAX_BYTES else _build_evaluation_view
     return build(row.body, *columns_of(row, *_STORED).values())
 
 

@@ -29,7 +29,7 @@ It is not a setting and so lacks the prefix of settings.
 
 _PR_SET_PDEATHSIG: Final = 1
 _FIRST_WAIT: Final = 0.2
-_LONGEST_WAIT: Final = 10.0
+_MAX_WAIT_SECONDS: Final = 10.0
 _GOOD_LIFE: Final = 30.0
 """Seconds of life after which the next restart happens at once."""
 _LIBC: Final = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
@@ -52,7 +52,7 @@ class _Child:
     process: subprocess.Popen[bytes]
     started: float
     backoff: Backoff = field(
-        default_factory=lambda: Backoff(longest=_LONGEST_WAIT, first=_FIRST_WAIT)
+        default_factory=lambda: Backoff(longest=_MAX_WAIT_SECONDS, first=_FIRST_WAIT)
     )
     restart_at: float | None = None
 

@@ -156,7 +156,7 @@ async def test_a_person_has_one_view_of_a_name(
     assert (status, problem["code"]) == (409, "name_taken")
     status, _ = await call(shared, "maintainer", "POST", "/projects/default/views", body)
     assert status == 201
-    monkeypatch.setattr(saved_views, "MOST_VIEWS", 1)
+    monkeypatch.setattr(saved_views, "MAX_VIEWS", 1)
     body["name"] = "one more"
     status, problem = await call(shared, "member", "POST", "/projects/default/views", body)
     assert (status, problem["code"]) == (409, "too_many_views")

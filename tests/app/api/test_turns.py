@@ -8,11 +8,11 @@ from app.api.turns import WAIT_SECONDS, Turns
 from app.domain.errors import TooManyRequestsError
 from tests.support.waiting import until
 
-AT_ONCE = 2
+MAX_CONCURRENT = 2
 
 
 def make_turns(wait_seconds: float = WAIT_SECONDS) -> Turns:
-    return Turns(AT_ONCE, "too_many_reads", "lists", wait_seconds)
+    return Turns(MAX_CONCURRENT, "too_many_reads", "lists", wait_seconds)
 
 
 class Reading:
@@ -41,15 +41,15 @@ async def test_two_reads_of_a_person_run_and_the_next_wait() -> None:
     tasks = [reading.start("ada") for _ in range(5)]
     other = reading.start("grace")
     await until(lambda: "grace" in reading.running, "the read of another person runs")
-    assert reading.running.count("ada") == AT_ONCE
+    assert reading.running.count("ada") == MAX_CONCURRENT
     reading.end()
     await asyncio.gather(*tasks, other)
 
 
 async def test_a_read_that_waits_too_long_is_refused() -> None:
     reading = Reading(make_turns(0.01))
-    tasks = [reading.start("ada") for _ in range(AT_ONCE)]
-    await until(lambda: len(reading.running) == AT_ONCE, "two reads run")
+    tasks = [reading.start("ada") for _ in range(MAX_CONCURRENT)]
+    await until(lambda: len(reading.running) == MAX_CONCURRENT, "two reads run")
     with pytest.raises(TooManyRequestsError, match=r"more than 0\.01 s") as refused:
         await reading.read("ada")
     assert (refused.value.code, refused.value.extra) == ("too_many_reads", {"retry_after": 1})
@@ -59,12 +59,12 @@ async def test_a_read_that_waits_too_long_is_refused() -> None:
 
 async def test_reads_that_are_cancelled_or_fail_give_their_place_away() -> None:
     reading = Reading(make_turns())
-    tasks = [reading.start("ada") for _ in range(AT_ONCE + 1)]
-    await until(lambda: len(reading.running) == AT_ONCE, "two reads run")
+    tasks = [reading.start("ada") for _ in range(MAX_CONCURRENT + 1)]
+    await until(lambda: len(reading.running) == MAX_CONCURRENT, "two reads run")
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    for _ in range(AT_ONCE + 1):
+    for _ in range(MAX_CONCURRENT + 1):
         with pytest.raises(ZeroDivisionError):
             async with reading.reads.take_turn("ada"):
                 raise ZeroDivisionError

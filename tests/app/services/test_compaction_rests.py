@@ -25,7 +25,7 @@ async def count_tails(training: Training) -> int:
 async def test_a_long_tail_of_one_run_is_compacted_in_one_round(
     training: Training, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compaction, "MOST_BATCHES", 4)
+    monkeypatch.setattr(compaction, "MAX_BATCHES", 4)
     for seq in range(1, 12):
         await training.send(seq, [records.make_points(training.run_id, "loss", [seq])])
     assert await CurveCompactor(training.database).tick(batches=2) == 11
@@ -43,7 +43,7 @@ async def test_the_compaction_rests_between_its_transactions_unless_many_batches
         rests.extend([seconds] if seconds else [])  # others give the loop away with 0
         await sleep(0)
 
-    monkeypatch.setattr(compaction, "MOST_BATCHES", 2)
+    monkeypatch.setattr(compaction, "MAX_BATCHES", 2)
     monkeypatch.setattr(compaction.asyncio, "sleep", note)
     order = await start_pack(training.world, range(2, 5))
     lengths = {run.run_id: 2 for run in order.runs}

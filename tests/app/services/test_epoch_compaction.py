@@ -256,7 +256,7 @@ async def test_a_round_moves_a_bounded_number_of_epochs(
     training: Training, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Many rows take many rounds, between which points are compacted."""
-    monkeypatch.setattr(epoch_compaction, "MOST_EPOCHS", 10)
+    monkeypatch.setattr(epoch_compaction, "MAX_EPOCHS", 10)
     await training.send(1, [records.make_stats(training.run_id, step) for step in range(20)])
     assert await epoch_compaction.compact_epochs(training.database) == 12
     assert await count(training.database, EpochStatsRow) == 8

@@ -11,7 +11,7 @@ from app.domain.principal import Principal
 from app.services.jobs import job_batches
 from app.services.jobs.batch_time import LEAST, MAX_SECONDS
 from palestra.contract.documents import encode_canonical_json
-from palestra.contract.job_batches import MOST_JOBS_AT_ONCE, JobsActed, JobsAction
+from palestra.contract.job_batches import MAX_JOBS_PER_REQUEST, JobsActed, JobsAction
 from palestra.contract.names import Schedule
 from palestra.contract.permissions import Role
 from palestra.contract.states import JobState
@@ -60,12 +60,12 @@ async def test_a_dry_run_counts_and_changes_nothing(world: World) -> None:
 
 
 async def test_all_that_match_are_cancelled_by_several_requests(world: World) -> None:
-    await world.submit(seeds=[*range(MOST_JOBS_AT_ONCE + 3)])
+    await world.submit(seeds=[*range(MAX_JOBS_PER_REQUEST + 3)])
     await world.make_pool("other")
     await world.submit(seeds=[1_000], pool="other")
     acted = await act(world, "cancel", pool="default")
     assert (acted.matched, len(acted.done), acted.next_after) == (3, 3, None)
-    assert await count_in(world, JobState.CANCELLED) == MOST_JOBS_AT_ONCE + 3
+    assert await count_in(world, JobState.CANCELLED) == MAX_JOBS_PER_REQUEST + 3
     assert await count_in(world, JobState.QUEUED) == 1
 
 

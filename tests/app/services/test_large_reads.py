@@ -35,7 +35,7 @@ async def test_large_reads_leave_the_event_loop_free(
 
     monkeypatch.setattr(blocks, "decode_counter", decode_noting_thread)
     monkeypatch.setattr(stored_curves, "_add_tails", add_noting_thread)
-    monkeypatch.setattr(stored_curves, "_AT_ONCE", 0)
+    monkeypatch.setattr(stored_curves, "_MAX_BYTES_ON_LOOP", 0)
     async with training.database.read() as session:
         found = await stored_curves.load(session, [(run, "loss")], "env_step", {})
         (curve,) = found.values()

@@ -298,8 +298,8 @@ async def test_random_pages_of_many_setups_are_those_of_one_list(
 ) -> None:
     chooser = random.Random(5)
     for setups in (60, 1):
-        monkeypatch.setattr(run_lists, "MOST_PARTITIONS", setups)
-        monkeypatch.setattr(run_index, "MOST_PARTITIONS", setups)
+        monkeypatch.setattr(run_lists, "MAX_PARTITIONS", setups)
+        monkeypatch.setattr(run_index, "MAX_PARTITIONS", setups)
         for sort in ("-evaluation/mean.best", "loss/td"):
             whole = await name_runs(listed, sort=sort)
             limit = chooser.randint(1, 3)

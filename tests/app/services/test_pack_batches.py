@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import func, select
 
 from app.daemons.curve_compactor import CurveCompactor
-from app.daemons.judge import AT_ONCE, PAUSE, Judge
+from app.daemons.judge import PAUSE, RUNS_PER_TRANSACTION, Judge
 from app.daemons.summariser import Summariser
 from app.db.engine import Database
 from app.db.models import BlockRow, EpochStatsRow, EventRow, SeriesSummaryRow, TailRow
@@ -93,7 +93,7 @@ async def test_the_tails_of_a_pack_are_compacted_and_summarised_together(
 async def test_runs_are_compacted_in_groups_of_bounded_size(
     world: World, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compaction, "MOST_BATCHES", 4)
+    monkeypatch.setattr(compaction, "MAX_BATCHES", 4)
     order = await start_pack(world, range(5))
     last = 0
     for _ in range(3):
@@ -109,7 +109,7 @@ async def test_the_judge_writes_many_runs_with_the_statements_of_two(world: Worl
     """Judging each run apart took 21 statements and two transactions."""
     database = world.database
     written, read = [], []
-    for seeds in (range(2), range(10, 10 + AT_ONCE)):
+    for seeds in (range(2), range(10, 10 + RUNS_PER_TRANSACTION)):
         order, last = await start_pack(world, seeds), 0
         for _ in range(12):
             last = await send_pack(database, order, last + 1)

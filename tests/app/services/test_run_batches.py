@@ -13,8 +13,8 @@ from app.services.jobs.batch_time import LEAST, MAX_SECONDS
 from palestra.contract.documents import encode_canonical_json
 from palestra.contract.permissions import Role
 from palestra.contract.run_batches import (
-    MOST_RETRIES_AT_ONCE,
-    MOST_RUNS_AT_ONCE,
+    MAX_RETRIES_PER_REQUEST,
+    MAX_RUNS_PER_REQUEST,
     RunsActed,
     RunsAction,
 )
@@ -61,18 +61,18 @@ async def test_a_dry_run_counts_those_that_fit_and_changes_nothing(world: World)
 
 
 async def test_all_that_fit_are_changed_by_several_requests_and_once(world: World) -> None:
-    await world.submit(seeds=[*range(MOST_RUNS_AT_ONCE + 3)])
+    await world.submit(seeds=[*range(MAX_RUNS_PER_REQUEST + 3)])
     kept, _ = await world.submit(make_definition(agent={"name": "ppo"}), seeds=[0])
     answers = await act(world, "cancel", filter="agent:dqn")
-    assert [len(one.done) for one in answers] == [MOST_RUNS_AT_ONCE, 3]
-    assert [one.matched for one in answers] == [MOST_RUNS_AT_ONCE + 3, 3]
+    assert [len(one.done) for one in answers] == [MAX_RUNS_PER_REQUEST, 3]
+    assert [one.matched for one in answers] == [MAX_RUNS_PER_REQUEST + 3, 3]
     states = [*(await list_states(world)).values()]
-    assert states.count(RunState.CANCELLED) == MOST_RUNS_AT_ONCE + 3
+    assert states.count(RunState.CANCELLED) == MAX_RUNS_PER_REQUEST + 3
     assert states.count(RunState.QUEUED) == 1
     (again,) = await act(world, "cancel", filter=f"-experiment:{kept.id}")
     assert (again.matched, again.done) == (0, ())
     answers = await act(world, "retry", filter="state:cancelled seed<52")
-    assert [len(one.done) for one in answers] == [MOST_RETRIES_AT_ONCE, 2]
+    assert [len(one.done) for one in answers] == [MAX_RETRIES_PER_REQUEST, 2]
 
 
 async def test_a_request_that_takes_long_leaves_runs_to_the_next(world: World) -> None:

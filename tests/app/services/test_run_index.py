@@ -42,7 +42,7 @@ FILTERS = ("", "agent:dqn", "-agent:dqn env:~CART", "project:default", "agent:no
 async def test_pages_equal_those_of_the_other_plans(
     listed: World, text: str, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_index, "MOST_PARTITIONS", most)
+    monkeypatch.setattr(run_index, "MAX_PARTITIONS", most)
     for sort in SORTS:
         # A list with columns is not read by the index alone.
         expected = [view.id for view in await list_runs(listed, text, sort=sort, columns=("id",))]
@@ -87,7 +87,7 @@ async def test_evaluations_are_read_once_and_long_ones_each_time(
     assert await list_runs(listed) == before
     assert built == []
     monkeypatch.setattr(views, "_evaluations", views.KnownContents[orjson.Fragment](1))
-    monkeypatch.setattr(views, "_MOST_BYTES", 0)
+    monkeypatch.setattr(views, "_MAX_BYTES", 0)
     for _ in range(2):
         built.clear()
         assert await list_runs(listed) == before

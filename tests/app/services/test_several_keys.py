@@ -124,7 +124,7 @@ async def test_runs(
     many: World, text: str, few: int, groups: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_lists, "FEW", few)
-    monkeypatch.setattr(runs_by_keys, "_MOST_GROUPS", groups)
+    monkeypatch.setattr(runs_by_keys, "_MAX_GROUPS", groups)
     chooser = random.Random(f"{text} {few} {groups}")
     columns = tuple(key for key in RUN_KEYS if not key.startswith("reached."))
     views = await list_runs(many, text, columns=columns)

@@ -227,7 +227,7 @@ async def test_the_same_again_changes_nothing_and_removal_removes_crossings(
 async def test_a_project_has_a_bounded_number(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(thresholds, "MOST", 1)
+    monkeypatch.setattr(thresholds, "MAX_THRESHOLDS", 1)
     await declare(world, "one", "loss", 1)
     await declare(world, "one", "loss", 2)
     with pytest.raises(ConflictError) as caught:

@@ -195,12 +195,12 @@ async def test_usage_outlives_projects_and_users(world: World) -> None:
 
 
 async def test_groups_beyond_the_largest_are_one(world: World) -> None:
-    for number in range(reports.MOST_GROUPS + 3):
+    for number in range(reports.MAX_GROUPS + 3):
         length = timedelta(seconds=1_000 - number)
         await book(world, MONDAY, length, experiment_id=f"e-{number:03}")
     found = await report(world, **march(by=(UsageKey.EXPERIMENT,), bucket="week"))
     assert [one.experiment for one in found.groups[:2]] == ["e-000", "e-001"]
-    assert (len(found.groups), found.rest_groups) == (reports.MOST_GROUPS, 3)
+    assert (len(found.groups), found.rest_groups) == (reports.MAX_GROUPS, 3)
     assert found.rest is not None
     assert found.rest.used_seconds == 900.0 + 899.0 + 898.0
     assert found.rest.buckets[0].used_seconds == found.rest.used_seconds
@@ -230,7 +230,7 @@ async def test_the_export_has_all_groups_in_the_order_of_time(
     world: World, database: Database
 ) -> None:
     await book(world, MONDAY + timedelta(hours=20), timedelta(hours=8), environment="=1+1")
-    for number in range(reports.MOST_GROUPS + 5):
+    for number in range(reports.MAX_GROUPS + 5):
         start = MONDAY + timedelta(days=40, seconds=number)
         await book(world, start, HOUR, environment=f"Env-{number:03}")
     query = make_query(
@@ -242,7 +242,7 @@ async def test_the_export_has_all_groups_in_the_order_of_time(
     pieces = [piece async for piece in await export.export(database, world.admin, query)]
     rows = list(csv.DictReader(io.StringIO(b"".join(pieces).decode(), newline="")))
     assert len(pieces) == 3
-    assert len(rows) == 2 + reports.MOST_GROUPS + 5
+    assert len(rows) == 2 + reports.MAX_GROUPS + 5
     assert rows[0] == {
         "start": "2026-03-02T00:00:00Z",
         "end": "2026-03-03T00:00:00Z",
@@ -255,7 +255,7 @@ async def test_the_export_has_all_groups_in_the_order_of_time(
     whole = sum(float(row["used_device_seconds"]) for row in rows)
     async with database.read() as session:
         assert await now(session) > MONDAY
-    assert whole == 8 * 3_600 + (reports.MOST_GROUPS + 5) * 3_600
+    assert whole == 8 * 3_600 + (reports.MAX_GROUPS + 5) * 3_600
 
 
 async def test_a_faulty_export_is_refused_before_its_first_line(

@@ -65,7 +65,7 @@ async def test_pages_hold_every_job_once(
     world: World, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
     """Also where only the first jobs have a place."""
-    monkeypatch.setattr(queue_facts, "MOST_PLACES", 3)
+    monkeypatch.setattr(queue_facts, "MAX_PLACES", 3)
     await world.submit(seeds=[*range(6)])
     other = make_definition(loop={"env_steps": 11})
     await world.submit(other, seeds=[0, 1], priority_class="idle")

@@ -2,7 +2,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.retry import COUNTED_CAUSES, LONGEST_DELAY, FailureHistory, compute_backoff, decide
+from app.domain.retry import (
+    COUNTED_CAUSES,
+    MAX_DELAY_SECONDS,
+    FailureHistory,
+    compute_backoff,
+    decide,
+)
 from palestra.contract.states import INFRASTRUCTURE_CAUSES, Cause
 
 LONG = 3_600.0
@@ -103,7 +109,7 @@ def test_all_other_failures_keep_their_cause(cause: Cause) -> None:
 
 @given(st.integers(0, 10_000))
 def test_delays_grow_up_to_ten_minutes(failures: int) -> None:
-    assert 0 <= compute_backoff(failures) <= compute_backoff(failures + 1) <= LONGEST_DELAY
+    assert 0 <= compute_backoff(failures) <= compute_backoff(failures + 1) <= MAX_DELAY_SECONDS
 
 
 @given(st.lists(st.tuples(st.sampled_from(Cause), st.floats(0, 10_000)), max_size=200))

@@ -138,21 +138,3 @@ def test_a_point_of_five_columns_takes_few_bytes(kind: str, most: float) -> None
         "double": noise,
     }[kind].astype(np.float64)
     assert len(blocks.encode(make_curve(value))) / len(value) < most
-
-
-def test_a_block_of_the_first_version_is_read() -> None:
-    content = bytes.fromhex(
-        "504342310002020000007465726d696e617465642c656e765f696e6465780a"
-        + "".join(
-            struct.pack("<2q", first, difference).hex()
-            for first, difference in ((3, 0), (64, 64), (1, 1), (0, 1), (1, -1), (0, 2))
-        )
-        + struct.pack("<4d", 1.7e9, 1.7e9 + 1, float("inf"), -0.0).hex()
-    )
-    found = blocks.decode(content)
-    assert found.env_step.tolist() == [64, 128]
-    assert found.value.tobytes() == np.array([float("inf"), -0.0]).tobytes()
-    assert {name: column.tolist() for name, column in found.extra.items()} == {
-        "terminated": [1, 0],
-        "env_index": [0, 2],
-    }

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.metrics.grid import LARGEST, Bound, Grid, downsample, to_position
+from app.metrics.grid import MAX_POSITION, Bound, Grid, downsample, to_position
 
 values = st.one_of(
     st.floats(-1e9, 1e9),
     st.sampled_from([math.nan, math.inf, -math.inf, -0.0, 1e308, -1e308, 5e-324, 1e-323, -2e-320]),
 )
 points = st.lists(st.tuples(st.integers(0, 200), values), max_size=80)
-positions = st.integers(-(2**40), LARGEST)
+positions = st.integers(-(2**40), MAX_POSITION)
 
 
 def make_grid(start: int, end: int, buckets: int) -> Grid:
@@ -75,7 +75,7 @@ def test_grid_equals_the_reference_implementation(
 def test_widths_are_powers_of_two_and_starts_are_multiples_of_them(
     start: int, span: int, buckets: int
 ) -> None:
-    end = min(start + span, LARGEST)
+    end = min(start + span, MAX_POSITION)
     grid = make_grid(start, end, buckets)
     assert grid.width & (grid.width - 1) == 0
     assert grid.start % grid.width == 0
@@ -163,7 +163,7 @@ def test_huge_values_do_not_overflow_the_mean() -> None:
     [
         ("env_step", 2.5, 2, 3),
         ("env_step", -2.5, -3, -2),
-        ("update", 1e300, LARGEST, LARGEST),
+        ("update", 1e300, MAX_POSITION, MAX_POSITION),
         ("wall", 1.0005, 1_000, 1_000),
         ("relative", -0.25, -250, -250),
     ],

@@ -103,7 +103,7 @@ def test_a_far_outlier_does_not_coarsen_the_lowest_level() -> None:
     x = np.append(np.arange(10_000, dtype=np.int64), 2**53 - 1)
     found = pyramid.build(x, np.zeros(len(x)))
     assert min(found) <= 6
-    assert len(found[max(found)]) <= pyramid.MOST_ON_TOP
+    assert len(found[max(found)]) <= pyramid.MAX_TOP_CELLS
 
 
 def test_buckets_without_points_are_part_of_a_grid() -> None:

@@ -20,7 +20,7 @@ from workers.rl.envs.env_types import Env
 from workers.rl.evaluate.episode_film import Film
 
 DIRECTORY: Final = "plots"
-_LONGEST: Final = 1_000
+_MAX_FRAMES: Final = 1_000
 """Longest video in frames if the algorithm has no `max_episode_length`."""
 
 
@@ -44,7 +44,7 @@ class EpisodePlots:
                 "give setup both, or leave plot away"
             )
         self._directory = directory
-        self._most = getattr(algo, "max_episode_length", None) or _LONGEST
+        self._most = getattr(algo, "max_episode_length", None) or _MAX_FRAMES
         self._film = Film(_make_rendered_env(env), _PolicyCopier(policy))  # type: ignore[arg-type]
 
     def write(self, epoch: int) -> Path:

@@ -52,7 +52,7 @@ SHARED_ATTRIBUTES: Final = ("parameters", "squares", "largest_reward")
 NO_REWARD: Final = -1.0
 """Largest |reward| before the first update."""
 
-_MOST_ROWS: Final = 4_096
+_MAX_ROWS: Final = 4_096
 """Number of updates whose values are kept for a report, which PFRL's loops never request."""
 
 _FILE: Final = "a3c.npz"
@@ -322,7 +322,7 @@ class A3c:
 
     def _begin_report(self) -> None:
         self._sum, self._updates = torch.zeros(len(UPDATE_NAMES)), 0
-        self._rows = deque[Tensor](maxlen=_MOST_ROWS)
+        self._rows = deque[Tensor](maxlen=_MAX_ROWS)
         self._fit = ValueFit()
 
     def _take(self, parameters: Tensor, squares: Tensor) -> None:

@@ -30,7 +30,7 @@ from workers.rl.networks.torch_optimizers import optimizers_of
 
 _NEVER: Final = 2**62
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_.-]+")
-_LONGEST_NAME: Final = 100
+_MAX_NAME_LENGTH: Final = 100
 _COMMON: Final = ("save", "load", "get_statistics", "eval_mode")
 _SERIAL: Final = ("act", "observe", *_COMMON)
 _BATCH: Final = ("batch_act", "batch_observe", *_COMMON)
@@ -223,7 +223,7 @@ class ExternalAgent:
             (str(name), value) for name, value in self.statistics().items() if _is_number(value)
         )
         return {
-            f"agent/{_NOT_IN_NAMES.sub('_', name)[:_LONGEST_NAME]}": float(value)
+            f"agent/{_NOT_IN_NAMES.sub('_', name)[:_MAX_NAME_LENGTH]}": float(value)
             for name, value in numbers
         }
 

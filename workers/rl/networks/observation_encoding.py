@@ -17,7 +17,7 @@ from torch import Tensor
 from workers.core.errors import DefinitionError
 from workers.core.types import Array
 
-_LARGEST_BYTE: Final = 255
+_MAX_BYTE: Final = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def with_byte_bounds(space: Space[Any]) -> Space[Any]:
     """
     match space:
         case spaces.Box() if space.dtype == np.uint8:
-            return spaces.Box(0, _LARGEST_BYTE, space.shape, np.uint8)
+            return spaces.Box(0, _MAX_BYTE, space.shape, np.uint8)
         case spaces.Dict():
             # An ordered dictionary keeps the order of the keys.
             return spaces.Dict(

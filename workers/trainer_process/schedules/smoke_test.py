@@ -14,7 +14,7 @@ from workers.engine.parts import RunResult
 from workers.recording.recorder import Sink
 from workers.trainer_process.schedules import agent_driven
 
-MOST_ENV_STEPS: Final = 1_000_000
+MAX_ENV_STEPS: Final = 1_000_000
 """env_steps in which an agent must make its first update."""
 
 
@@ -65,9 +65,9 @@ def run_smoke_test(training: Training) -> RunResult:
             engine.agent.observe(engine.collect(plan))
             engine.learn(1)
             tried = engine.clock.updates > 0 or (by_itself and engine.clock.episodes > 0)
-            if not tried and engine.clock.env_steps >= MOST_ENV_STEPS:
+            if not tried and engine.clock.env_steps >= MAX_ENV_STEPS:
                 raise DefinitionError(
-                    f"the agent made no update within {MOST_ENV_STEPS:,} env_steps: see "
+                    f"the agent made no update within {MAX_ENV_STEPS:,} env_steps: see "
                     "agent.batch_size and buffer_size"
                 )
     return engine.result

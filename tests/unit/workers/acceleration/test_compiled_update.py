@@ -22,7 +22,7 @@ from tests.unit.workers.rl.agents.agent_kit import (
     make_experience,
 )
 from workers.acceleration import compiled_update
-from workers.acceleration.compiled_update import MOST_SIGNATURES, CompiledFunction, StateBuffers
+from workers.acceleration.compiled_update import MAX_SIGNATURES, CompiledFunction, StateBuffers
 from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import make_runner, make_stacked_runner
 from workers.rl.agents import a2c, dqn, sac, td3
@@ -286,9 +286,9 @@ def test_beyond_the_limit_of_kinds_functions_run_eagerly(traced_examples) -> Non
         return update_by_mean(*arguments)
 
     quick = compile_function(update_by_mean, update_eagerly)
-    for count in range(1, MOST_SIGNATURES + 4):
+    for count in range(1, MAX_SIGNATURES + 4):
         assert_right(quick, make_state(), make_rows(count))
-    assert len(traced_examples) == MOST_SIGNATURES
+    assert len(traced_examples) == MAX_SIGNATURES
     assert len(calls) == 3
     assert_right(quick, make_state(), make_rows(1))
     assert len(calls) == 3

@@ -22,7 +22,7 @@ from palestra.contract.agents import C51Parameters, DqnParameters, PpoParameters
 from tests.unit.workers.rl.agents.agent_kit import make_context
 from tests.unit.workers.rl.agents.test_agent_contract import CASES, TRACED, train_agent
 from workers.acceleration import library_cache
-from workers.acceleration.library_cache import CODE_VARIABLE, MOST_LIBRARIES, identity_of
+from workers.acceleration.library_cache import CODE_VARIABLE, MAX_LIBRARIES, identity_of
 from workers.rl.agents import a3c, c51, dqn, ppo
 from workers.rl.agents.a3c import A3cMath
 
@@ -181,8 +181,8 @@ def _find_source_of_each_folder(folders: list[Path]) -> Iterator[Path]:
 def test_the_least_recently_loaded_libraries_are_deleted(
     compiler, libraries: Path, monkeypatch
 ) -> None:
-    assert MOST_LIBRARIES > 3
-    monkeypatch.setattr(library_cache, "MOST_LIBRARIES", 3)
+    assert MAX_LIBRARIES > 3
+    monkeypatch.setattr(library_cache, "MAX_LIBRARIES", 3)
     abandoned, busy = libraries / "making-1", libraries / "making-2"
     for directory in (abandoned, busy):
         directory.mkdir(parents=True)
