@@ -21,7 +21,7 @@ _UPGRADE_LOCK: Final = 0x70616C_7570
 
 
 ReportProgress = Callable[[str], None]
-"""Is called with a sentence about how far a step is."""
+"""Is called with a sentence about a step that was applied."""
 
 
 def upgrade(url: str, revision: str = "head", *, progress: ReportProgress | None = None) -> str:
@@ -32,7 +32,7 @@ def upgrade(url: str, revision: str = "head", *, progress: ReportProgress | None
     Args:
         url: `sqlite:///FILE` or `postgresql://USER:PASSWORD@HOST/NAME`.
         revision: Version to upgrade to.
-        progress: Is told each step, and how far those are that move much data.
+        progress: Is told each step that was applied.
 
     Raises:
         DatabaseStartError: If the database's schema is newer, or too old, or the database cannot

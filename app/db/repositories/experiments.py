@@ -287,10 +287,9 @@ def set_progress(run: RunRow, env_step: int, update_count: int, episode: int) ->
     run.env_steps_per_second = None
 
 
-def change(experiment: ExperimentRow, values: Mapping[str, Any]) -> None:
-    """Sets columns of an experiment."""
-    for name, value in values.items():
-        setattr(experiment, name, value)
+def set_max_running(experiment: ExperimentRow, max_running: int | None) -> None:
+    """Sets how many jobs of an experiment may run at once; `None`: any number."""
+    experiment.max_running = max_running
 
 
 async def load_by_keys(

@@ -165,7 +165,7 @@ def _limit(
 def _set_max_running(
     session: Session, principal: Principal, experiment: ExperimentRow, max_running: int | None
 ) -> None:
-    rows.change(experiment, {"max_running": max_running})
+    rows.set_max_running(experiment, max_running)
     _audit(session, principal, experiment, "experiment.change", max_running=max_running)
     announce(session, QUEUE)
 
