@@ -2,6 +2,7 @@
 has a body.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -26,8 +27,19 @@ class Attack(NamedTuple):
     body: bytes
 
 
-_WHO = {"worker": "worker", "worker secret": "own_worker", "attempt": "attempt", None: "anonymous"}
-_NAMES = {"run_id", "job_id", "attempt_id", "worker_id", "experiment_id", "artifact_id"}
+_WHO = {
+    "enrolment": "worker",
+    "worker secret": "own_worker",
+    "attempt": "attempt",
+    None: "anonymous",
+}
+_PLACEHOLDERS = {
+    "run_id": "{run}",
+    "job_id": "{job}",
+    "attempt_id": "{attempt}",
+    "worker_id": "{worker}",
+}
+"""What a target has an object of; other parameters of paths are filled with any text."""
 
 
 def list_routes() -> list[tuple[str, str, str, int]]:
@@ -42,9 +54,9 @@ def list_routes() -> list[tuple[str, str, str, int]]:
         ]
         limits = [getattr(call, BODY_LIMIT) for call in calls if find_body_model(call) is not None]
         for method in context.methods or () if limits else ():
-            path = context.path or ""
-            for name in _NAMES:
-                path = path.replace(f"{{{name}}}", f"{{{name.removesuffix('_id')}}}")
+            path = re.sub(
+                r"\{(\w+)\}", lambda match: _PLACEHOLDERS.get(match[1], "any"), context.path or ""
+            )
             who = _WHO.get(need_of(context), "user")
             found.append((method, path, who, limits[0] or settings.max_body_bytes))
     assert len(found) > 12

@@ -46,6 +46,9 @@ def list_attacks(names: dict[str, str]) -> list[Attack]:
 def test_every_body_is_answered(target: Target) -> None:
     attacks = list_attacks(target.names)
     assert len(attacks) > 80
+    for _, path, who, _ in bodies.list_routes():
+        assert path.format(**target.names)
+        assert who in {*target.tokens, "anonymous"}
     for attack in attacks:
         status = send(target, attack.method, attack.path, attack.body, attack.who)
         assert status < 500, f"{attack.name}: {status}"
