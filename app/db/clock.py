@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql import ColumnElement
 from sqlalchemy.sql.compiler import SQLCompiler
-from sqlalchemy.sql.visitors import InternalTraversal
+from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import Float, TypeDecorator, TypeEngine
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -64,16 +64,14 @@ class Timestamp(TypeDecorator[datetime]):
         )
 
 
-class db_now(ColumnElement[datetime]):  # noqa: N801 - reads as a SQL function
+class db_now(FunctionElement[datetime]):  # noqa: N801 - reads as a SQL function
     """SQL function `db_now(seconds)`: the database's time plus `seconds`, possibly negative."""
 
     inherit_cache = True
     type = Timestamp()
-    # Read by SQLAlchemy.
-    _traverse_internals = [("offset", InternalTraversal.dp_clauseelement)]  # noqa: RUF012
 
     def __init__(self, seconds: float | ColumnElement[float] = 0.0) -> None:
-        self.offset = _offset(seconds)
+        super().__init__(_offset(seconds))
 
 
 def _offset(seconds: float | ColumnElement[float]) -> ColumnElement[float]:
@@ -90,7 +88,7 @@ def _offset(seconds: float | ColumnElement[float]) -> ColumnElement[float]:
 
 @compiles(db_now, "sqlite")
 def _sqlite_now(element: db_now, compiler: SQLCompiler, **options: Any) -> str:
-    offset = compiler.process(element.offset.self_group(), **options)
+    offset = compiler.process(element.clauses, **options)
     return (
         f"CAST(ROUND((julianday('now') - 2440587.5) * 86400000000.0) + ({offset}) * "
         "1000000.0 AS INTEGER)"
@@ -99,7 +97,7 @@ def _sqlite_now(element: db_now, compiler: SQLCompiler, **options: Any) -> str:
 
 @compiles(db_now, "postgresql")
 def _postgresql_now(element: db_now, compiler: SQLCompiler, **options: Any) -> str:
-    offset = compiler.process(element.offset.self_group(), **options)
+    offset = compiler.process(element.clauses, **options)
     return f"(clock_timestamp() + make_interval(secs => ({offset})))"
 
 

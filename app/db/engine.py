@@ -23,8 +23,9 @@ from sqlalchemy.ext.asyncio import (
     create_async_engine,
 )
 
-from app.db import faults, sqlite
-from app.db.postgres import PipelinedConnection
+from app.db import faults
+from app.db.drivers import sqlite
+from app.db.drivers.postgresql import PipelinedConnection
 from app.domain.errors import StorageFullError
 
 Session = AsyncSession
@@ -96,8 +97,10 @@ class Database:
         self.engine: Final = _create_engine(
             url, pool_size, wait_seconds, statement_seconds, self._connections
         )
+        self.dialect_name: Final[str] = self.engine.dialect.name
+        """`sqlite` or `postgresql`."""
         self._is_writer_shared: Final = writer is not None
-        if writer is None and self.engine.dialect.name == "sqlite":
+        if writer is None and self.dialect_name == "sqlite":
             writer = _create_engine(url, 1, wait_seconds, statement_seconds, self._connections)
         self.writer: Final = writer or self.engine
         """Engine of sessions that write. SQLite has one writer at a time, so it has one connection:
@@ -105,17 +108,17 @@ class Database:
         self.listeners: list[OnCommit] = []
         self.is_full = False
         """Whether the latest transaction that wrote failed because the database's disk is full."""
-        self._commits_reads: Final = self.engine.dialect.name == "postgresql"
+        self._commits_reads: Final = self.dialect_name == "postgresql"
         """Whether reading transactions, which the database lets write nothing, are committed.
 
         After a rollback psycopg prepares all statements of the connection anew.
         """
-        reads, writes = BEGINNINGS[self.engine.dialect.name]
+        reads, writes = BEGINNINGS[self.dialect_name]
         self._read: Final = cache(partial(self._make_readers, reads))
-        glancing = self.engine.execution_options(
+        single = self.engine.execution_options(
             palestra_begin=None, palestra_seconds=statement_seconds
         )
-        self._glance: Final = async_sessionmaker(glancing, expire_on_commit=False, autoflush=False)
+        self._single: Final = async_sessionmaker(single, expire_on_commit=False, autoflush=False)
         self._direct: sqlite3.Connection | None = None
         writing = self.writer.execution_options(palestra_begin=writes, palestra_seconds=None)
         self._write: Final = async_sessionmaker(writing, expire_on_commit=False)
@@ -140,12 +143,12 @@ class Database:
                 await session.commit()
 
     @asynccontextmanager
-    async def glance(self) -> AsyncIterator[Session]:
-        """Yields a session for one statement that reads.
+    async def open_without_transaction(self) -> AsyncIterator[Session]:
+        """Yields a session for one statement that reads; for `app.db.prepared` alone.
 
         It begins no transaction, which would take two more round trips.
         """
-        async with self._glance() as session:
+        async with self._single() as session:
             yield session
 
     def reserve(self, pool_size: int) -> "Database":
@@ -171,11 +174,11 @@ class Database:
     def open_direct(self) -> sqlite3.Connection | None:
         """Returns SQLite's connection for statements that are executed on the calling thread.
 
-        It can only read, never waits for a lock, and sees what is committed when a statement
-        begins. `None` where there is no such connection.
+        For `app.db.prepared` alone. It can only read, never waits for a lock, and sees what is
+        committed when a statement begins. `None` where there is no such connection.
         """
         url = self.engine.url
-        if url.get_backend_name() != "sqlite" or url.database in {None, "", ":memory:"}:
+        if self.dialect_name != "sqlite" or url.database in {None, "", ":memory:"}:
             return None
         if self._direct is None:
             self._direct = sqlite.connect_directly(str(url.database))
@@ -340,5 +343,5 @@ def _lower(value: Any) -> str | None:
 def _begin(connection: Connection) -> None:
     options = connection.get_execution_options()
     driver: Any = connection.connection.driver_connection
-    # A glance is a single statement, which is a transaction without a beginning.
+    # A single statement is a transaction without a beginning.
     driver.begin(options.get("palestra_begin", "BEGIN"), options.get("palestra_seconds"))

@@ -9,10 +9,13 @@ from app.db.engine import Session
 from app.db.models.base import Base
 
 
-def insert_new(session: Session, model: type[Base], rows: list[dict[str, Any]]) -> Any:
-    """Returns an insert of `rows` that skips existing ones (`ON CONFLICT DO NOTHING`).
+def insert_new(
+    session: Session, model: type[Base], rows: list[dict[str, Any]] | None = None
+) -> Any:
+    """Returns an insert of rows that skips existing ones (`ON CONFLICT DO NOTHING`).
 
-    Add `returning` to the statement to learn which rows were inserted.
+    Add `returning` to the statement to learn which rows were inserted. Many rows are better passed
+    to `execute`.
     """
     return _insert(session, model, rows).on_conflict_do_nothing()
 
@@ -66,9 +69,10 @@ def build_insert(dialect: str, table: Table) -> Any:
     return (sqlite if dialect == "sqlite" else postgresql).insert(table)
 
 
-def _insert(session: Session, model: type[Base], rows: list[dict[str, Any]]) -> Any:
+def _insert(session: Session, model: type[Base], rows: list[dict[str, Any]] | None) -> Any:
     dialect = sqlite if session.get_bind().dialect.name == "sqlite" else postgresql
-    return dialect.insert(model).values(rows)
+    statement = dialect.insert(model)
+    return statement if rows is None else statement.values(rows)
 
 
 def _key(model: type[Base]) -> list[str]:

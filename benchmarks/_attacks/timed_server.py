@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from app import main
+from app.db.drivers.postgresql import PipelinedConnection
+from app.db.drivers.sqlite import SingleCallConnection
 from app.db.engine import BEGINNINGS, Database, Session
-from app.db.postgres import PipelinedConnection
-from app.db.sqlite import SingleCallConnection
 from app.private_files import make_files_private
 
 _WRITES = {

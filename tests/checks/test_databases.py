@@ -17,7 +17,7 @@ from tests.support.documents import REPOSITORY
 
 ONE_DATABASE = {
     "app.db.repositories.free_pages": "its statements are those of SQLite alone",
-    "app.db.sqlite": "it is the driver of SQLite",
+    "app.db.drivers.sqlite": "it is the driver of SQLite",
     "app.db.sqlite_statistics": "its statements are those of SQLite alone",
     "app.db.vacuum": "its statements are those of SQLite alone",
     "app.settings": "it sends no statement",
@@ -25,8 +25,7 @@ ONE_DATABASE = {
 """Modules that name a database and need no test on both, and why."""
 _IMPORTS = {
     "aiosqlite",
-    "app.db.postgres",
-    "app.db.repositories.listed_values",
+    "app.db.drivers.postgresql",
     "app.db.upsert",
     "psycopg",
     "sqlalchemy.dialects",

@@ -202,10 +202,7 @@ async def test_every_caller_gets_the_status_of_the_table(
 
 @pytest.mark.both_databases(
     "It calls every route on objects that exist, with the statements of each database.",
-    of=(
-        "app.db.repositories.access",
-        "app.db.repositories.queried_runs",
-    ),
+    of=("app.db.repositories.access",),
 )
 @pytest.mark.parametrize(
     ("who", "may"), [("member", True), ("maintainer", True), ("service", False), ("viewer", False)]

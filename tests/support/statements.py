@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
+from unittest import mock
 
 from sqlalchemy import event
 
+from app.db.drivers.postgresql import PipelinedCursor
 from app.db.engine import Database
 
 ENDLESS = (
@@ -15,16 +17,32 @@ ENDLESS = (
 """A statement that ends only when the database ends it."""
 
 
+_execute: Final = PipelinedCursor.execute
+
+
 @contextmanager
 def note_statements(database: Database) -> Iterator[list[str]]:
-    """Yields the statements that are executed in the block."""
+    """Yields the statements that are executed in the block.
+
+    Prepared statements are among them on PostgreSQL, and on SQLite those that look up directly.
+    """
     noted: list[str] = []
 
     def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
         noted.append(statement)
 
-    engines = {database.engine.sync_engine, database.writer.sync_engine}
+    async def execute(
+        cursor: PipelinedCursor, statement: str | bytes, *args: Any, **kwargs: Any
+    ) -> Any:
+        noted.append(statement if isinstance(statement, str) else statement.decode())
+        return await _execute(cursor, statement, *args, **kwargs)
+
     direct = database.open_direct()
+    if database.dialect_name == "postgresql":
+        with mock.patch.object(PipelinedCursor, "execute", execute):
+            yield noted
+        return
+    engines = {database.engine.sync_engine, database.writer.sync_engine}
     for engine in engines:
         event.listen(engine, "before_cursor_execute", note)
     if direct is not None:

@@ -3,10 +3,9 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import (
-    ColumnElement,
     ScalarSelect,
     Select,
     String,
@@ -24,10 +23,7 @@ from sqlalchemy.exc import IntegrityError
 from app.db.clock import db_now
 from app.db.engine import Session
 from app.db.models.access import IdempotencyKeyRow, LoginLinkRow, LoginSessionRow, TokenRow
-from app.db.models.jobs import AttemptRow
 from app.db.models.projects import MembershipRow, ProjectRow, UserRow
-from app.db.models.workers import WorkerRow
-from app.db.repositories.built_statements import fetch
 from app.domain.principal import Membership
 from palestra.contract.names import slugify
 from palestra.contract.permissions import Role
@@ -224,55 +220,6 @@ async def find_role(session: Session, project_id: str, user_id: str) -> str | No
             MembershipRow.project_id == project_id, MembershipRow.user_id == user_id
         )
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptOfToken:
-    """The attempt that a token belongs to."""
-
-    id: str
-    project_id: str
-
-
-async def find_attempt_by_token(session: Session, secret_hash: str) -> AttemptOfToken | None:
-    """Returns the attempt that a token belongs to, live or ended.
-
-    The services decide what an ended attempt may still do.
-    """
-    found = await fetch(session, _select_attempt_of_token(), secret_hash=secret_hash)
-    return next((AttemptOfToken(id=row.id, project_id=row.project_id) for row in found), None)
-
-
-@cache
-def _select_attempt_of_token() -> Any:
-    query = select(AttemptRow.id, AttemptRow.project_id)
-    return query.where(AttemptRow.token_hash == bindparam("secret_hash"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerOfSecret:
-    """The worker that a secret belongs to."""
-
-    id: str
-    name: str
-    pool: str
-    secret_hash: str | None
-
-
-async def find_worker_by_secret(session: Session, secret_hash: str) -> WorkerOfSecret | None:
-    """Returns the worker whose secret, or whose pending new secret, has this hash."""
-    found = await fetch(session, _select_worker_of_secret(), secret_hash=secret_hash)
-    if not found:
-        return None
-    worker_id, name, pool, present_hash = found[0]
-    return WorkerOfSecret(id=worker_id, name=name, pool=pool, secret_hash=present_hash)
-
-
-@cache
-def _select_worker_of_secret() -> Any:
-    wanted: ColumnElement[str] = bindparam("secret_hash")
-    own = or_(WorkerRow.secret_hash == wanted, WorkerRow.next_secret_hash == wanted)
-    return select(WorkerRow.id, WorkerRow.name, WorkerRow.pool, WorkerRow.secret_hash).where(own)
 
 
 async def insert_link(session: Session, code_hash: str, user_id: str, seconds: float) -> None:

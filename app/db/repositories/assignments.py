@@ -15,7 +15,6 @@ from app.db.models.jobs import AttemptRow, JobRow
 from app.db.models.workers import WorkerRow
 from app.db.repositories import job_queue, pool_windows
 from app.db.repositories.attempts import LIVE as LIVE_ATTEMPTS
-from app.db.repositories.built_statements import fetch
 from app.domain.queue.decision import Assignment
 from app.domain.queue.placement import WorkerOffer
 from app.domain.queue.windows import FreeTime, PlannedWindow, find_free_time
@@ -57,7 +56,7 @@ async def list_worker_slots(
             versions=_read_versions(row.versions),
             takes_several_slots=row.takes_several_slots,
         )
-        for row in await fetch(session, _select_worker_slots(), pools=list(pools))
+        for row in await session.execute(_select_worker_slots(), {"pools": list(pools)})
     ]
     return [_limit_in_time(worker, windows) for worker in workers] if windows else workers
 

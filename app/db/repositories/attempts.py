@@ -28,7 +28,6 @@ from app.db.models.jobs import AttemptRow, AttemptRunRow, JobRow
 from app.db.models.projects import ProjectRow, UserRow
 from app.db.models.snapshots import SnapshotRow
 from app.db.models.workers import WorkerRow
-from app.db.repositories.built_statements import fetch
 from app.db.upsert import build_insert
 from palestra.contract.states import AttemptState, Cause, Outcome, SnapshotState
 
@@ -207,7 +206,7 @@ class AttemptFacts:
 async def load_facts(session: Session, attempt_id: str) -> AttemptFacts:
     """Returns what the end of an attempt depends on."""
     values = {"attempt_id": attempt_id}
-    worker_name, environment, is_uploading = (await fetch(session, _select_facts(), **values))[0]
+    worker_name, environment, is_uploading = (await session.execute(_select_facts(), values)).one()
     return AttemptFacts(
         worker_name=worker_name, environment=environment or None, is_uploading=is_uploading
     )

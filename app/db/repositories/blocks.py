@@ -2,15 +2,15 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from sqlalchemy import and_, func, or_, select, tuple_
+from sqlalchemy import and_, or_, select
 
 from app.db.engine import Session
+from app.db.list_parameters import is_any_of
 from app.db.models.curves import BlockRow, EvaluationRow, SeriesRow, TailRow
 from app.db.models.experiments import RunRow
 from app.db.models.logs import LogBlockRow
-from app.db.repositories.value_lists import split_values
 from palestra.contract.states import RunState
 
 
@@ -48,20 +48,21 @@ async def load_batches(
 ) -> dict[RunBatch, StoredBatch]:
     """Returns what holds the points of those of the given batches that are stored."""
     found: dict[RunBatch, StoredBatch] = {}
+    if not wanted:
+        return found
     by_key = {(one.run_id, one.attempt_id, one.first_seq): one for one in wanted}
-    for some in split_values({one.run_id for one in wanted}):
-        query = select(
-            TailRow.run_id, TailRow.attempt_id, TailRow.first_seq, TailRow.fence, TailRow.content
-        ).where(
-            TailRow.run_id.in_(some),
-            TailRow.attempt_id.in_({one.attempt_id for one in wanted}),
-            TailRow.first_seq >= min(one.first_seq for one in wanted),
-            TailRow.first_seq <= max(one.first_seq for one in wanted),
-        )
-        for run_id, attempt_id, first_seq, fence, content in await session.execute(query):
-            batch = by_key.get((run_id, attempt_id, first_seq))
-            if batch is not None:
-                found[batch] = StoredBatch(fence, content)
+    query = select(
+        TailRow.run_id, TailRow.attempt_id, TailRow.first_seq, TailRow.fence, TailRow.content
+    ).where(
+        is_any_of(TailRow.run_id, {one.run_id for one in wanted}),
+        TailRow.attempt_id.in_({one.attempt_id for one in wanted}),
+        TailRow.first_seq >= min(one.first_seq for one in wanted),
+        TailRow.first_seq <= max(one.first_seq for one in wanted),
+    )
+    for run_id, attempt_id, first_seq, fence, content in await session.execute(query):
+        batch = by_key.get((run_id, attempt_id, first_seq))
+        if batch is not None:
+            found[batch] = StoredBatch(fence, content)
     for batch in by_key.values():
         if batch not in found:
             compacted = await _load_compacted_batch(session, batch)
@@ -100,80 +101,14 @@ async def load_log_blocks(session: Session, ids: Collection[int]) -> Mapping[int
     )
 
 
-async def load_projects(session: Session, run_ids: Collection[str]) -> dict[str, str]:
-    """Returns the project of each run that exists."""
-    found: dict[str, str] = {}
-    for some in split_values(run_ids):
-        found.update(
-            (
-                await session.execute(
-                    select(RunRow.id, RunRow.project_id).where(RunRow.id.in_(some))
-                )
-            ).all()
-        )
-    return found
-
-
 async def filter_succeeded_runs(session: Session, run_ids: Collection[str]) -> frozenset[str]:
     """Returns which of the runs have succeeded."""
-    found: set[str] = set()
-    for some in split_values(run_ids):
-        found.update(
-            await session.scalars(
-                select(RunRow.id).where(
-                    RunRow.id.in_(some), RunRow.state == RunState.SUCCEEDED.value
-                )
-            )
-        )
-    return frozenset(found)
-
-
-async def count_points(session: Session, keys: Collection[tuple[str, str]]) -> int:
-    """Returns how many points the given series (run, name) hold."""
-    total = 0
-    for some in split_values(keys):
-        query = select(func.coalesce(func.sum(SeriesRow.points), 0)).where(
-            tuple_(SeriesRow.run_id, SeriesRow.name).in_(some)
-        )
-        total += int(await session.scalar(query) or 0)
-    return total
-
-
-async def load_series_blocks(
-    session: Session, keys: Collection[tuple[str, str]]
-) -> dict[tuple[str, str], list[StoredBlock]]:
-    """Returns the contents that hold the points of the given series (run, name).
-
-    Contents are in the order (fence, attempt, record); `app.metrics.blocks.decode` reads them. Some
-    may hold no points of the series.
-    """
-    found: dict[tuple[str, str], list[tuple[Any, ...]]] = {key: [] for key in keys}
-    for some in split_values(keys):
-        query = (
-            select(
-                SeriesRow.run_id,
-                SeriesRow.name,
-                BlockRow.fence,
-                BlockRow.attempt_id,
-                BlockRow.first_seq,
-                BlockRow.content,
-            )
-            .join(BlockRow, BlockRow.series_id == SeriesRow.id)
-            .where(tuple_(SeriesRow.run_id, SeriesRow.name).in_(some))
-        )
-        for run_id, name, *block in await session.execute(query):
-            found[run_id, name].append(tuple(block))
-    names: dict[str, list[str]] = {}
-    for run_id, name in keys:
-        names.setdefault(run_id, []).append(name)
-    for tail in await load_tails(session, names.keys()):
-        for name in names[tail.run_id]:
-            content = b"PCT1%s\n%s" % (name.encode(), tail.content)
-            found[tail.run_id, name].append((tail.fence, tail.attempt_id, tail.first_seq, content))
-    return {
-        key: [StoredBlock(fence, content) for fence, _, _, content in sorted(some)]
-        for key, some in found.items()
-    }
+    if not run_ids:
+        return frozenset()
+    query = select(RunRow.id).where(
+        is_any_of(RunRow.id, run_ids), RunRow.state == RunState.SUCCEEDED.value
+    )
+    return frozenset(await session.scalars(query))
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,60 +138,56 @@ async def load_tails(
         limit: Most batches.
         places: Leaves out the batches before the one that ends with the given record of an attempt.
     """
-    found: list[Tail] = []
-    for some in split_values(run_ids):
-        query = (
-            select(
-                TailRow.id,
-                TailRow.run_id,
-                TailRow.attempt_id,
-                TailRow.fence,
-                TailRow.first_seq,
-                TailRow.last_seq,
-                TailRow.content,
-            )
-            .where(TailRow.run_id.in_(some))
-            .order_by(TailRow.run_id, TailRow.id)
-            .limit(limit)
+    if not run_ids:
+        return []
+    query = (
+        select(
+            TailRow.id,
+            TailRow.run_id,
+            TailRow.attempt_id,
+            TailRow.fence,
+            TailRow.first_seq,
+            TailRow.last_seq,
+            TailRow.content,
         )
-        if places:
-            later = [
-                and_(TailRow.attempt_id == attempt_id, TailRow.last_seq >= seq)
-                for attempt_id, seq in places.items()
-            ]
-            query = query.where(or_(TailRow.attempt_id.not_in(places), *later))
-        found += [
-            Tail(
-                id=row.id,
-                run_id=row.run_id,
-                attempt_id=row.attempt_id,
-                fence=row.fence,
-                first_seq=row.first_seq,
-                last_seq=row.last_seq,
-                content=row.content,
-            )
-            for row in await session.execute(query)
+        .where(is_any_of(TailRow.run_id, run_ids))
+        .order_by(TailRow.run_id, TailRow.id)
+        .limit(limit)
+    )
+    if places:
+        later = [
+            and_(TailRow.attempt_id == attempt_id, TailRow.last_seq >= seq)
+            for attempt_id, seq in places.items()
         ]
-    return found
+        query = query.where(or_(TailRow.attempt_id.not_in(places), *later))
+    return [
+        Tail(
+            id=row.id,
+            run_id=row.run_id,
+            attempt_id=row.attempt_id,
+            fence=row.fence,
+            first_seq=row.first_seq,
+            last_seq=row.last_seq,
+            content=row.content,
+        )
+        for row in await session.execute(query)
+    ]
 
 
 async def list_evaluations(
     session: Session, run_ids: Collection[str], *, superseded: bool
 ) -> Sequence[EvaluationRow]:
     """Returns the evaluations of runs in the order (fence, record); superseded ones on request."""
-    found: list[EvaluationRow] = []
-    for some in split_values(run_ids):
-        query = (
-            select(EvaluationRow)
-            .where(EvaluationRow.run_id.in_(some))
-            .order_by(EvaluationRow.run_id, EvaluationRow.fence, EvaluationRow.seq)
-        )
-        found.extend(
-            await session.scalars(
-                query if superseded else query.where(EvaluationRow.superseded.is_(False))
-            )
-        )
-    return found
+    if not run_ids:
+        return []
+    query = (
+        select(EvaluationRow)
+        .where(is_any_of(EvaluationRow.run_id, run_ids))
+        .order_by(EvaluationRow.run_id, EvaluationRow.fence, EvaluationRow.seq)
+    )
+    if not superseded:
+        query = query.where(EvaluationRow.superseded.is_(False))
+    return (await session.scalars(query)).all()
 
 
 async def list_series_for_run(

@@ -1,21 +1,25 @@
-"""Finds the user of a credential, with the user's memberships, by one statement.
+"""Finds who calls by a credential: a user with memberships, an attempt, a worker or an enrolment.
 
-Each request of a user executes one of the two statements, so they are built once.
+Each request executes one of the statements, so they are built once.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import String, bindparam, or_, select
 from sqlalchemy.orm import aliased
 
+from app.db.clock import db_now
 from app.db.engine import Database, Session
 from app.db.models.access import LoginSessionRow, TokenRow
+from app.db.models.jobs import AttemptRow
+from app.db.models.pools import EnrolmentTokenRow, PoolRow
 from app.db.models.projects import MembershipRow, ProjectRow, UserRow
+from app.db.models.workers import WorkerRow
+from app.db.prepared import Read, look_up
 from app.db.repositories.access import CallingUser
-from app.db.repositories.combined_reads import Read, look_up
 from app.db.repositories.login_sessions import build_live_login_conditions
 from app.db.repositories.tokens import build_live_token_conditions
 from app.domain.principal import Membership
@@ -134,3 +138,75 @@ def _select_callers(*columns: Any) -> Any:
 
 def _is_project_of_membership() -> Any:
     return (_PROJECT.id == MembershipRow.project_id) & _PROJECT.deleted_at.is_(None)
+
+
+class CallingAttempt(NamedTuple):
+    """The attempt that a token belongs to."""
+
+    id: str
+    project_id: str
+
+
+async def find_attempt(source: Database | Session, secret_hash: str) -> CallingAttempt | None:
+    """Returns the attempt that a token belongs to, live or ended.
+
+    The services decide what an ended attempt may still do.
+    """
+    rows = await look_up(source, Read(_select_attempt(), {"given_hash": secret_hash}))
+    return CallingAttempt(*rows[0]) if rows else None
+
+
+@cache
+def _select_attempt() -> Any:
+    query = select(AttemptRow.id, AttemptRow.project_id)
+    return query.where(AttemptRow.token_hash == bindparam("given_hash", type_=String()))
+
+
+class CallingWorker(NamedTuple):
+    """The worker that a secret belongs to, with the hash of its present secret."""
+
+    id: str
+    name: str
+    pool: str
+    secret_hash: str | None
+
+
+async def find_worker(source: Database | Session, secret_hash: str) -> CallingWorker | None:
+    """Returns the worker whose secret, or whose pending new secret, has this hash."""
+    rows = await look_up(source, Read(_select_worker(), {"given_hash": secret_hash}))
+    return CallingWorker(*rows[0]) if rows else None
+
+
+@cache
+def _select_worker() -> Any:
+    given: Any = bindparam("given_hash", type_=String())
+    own = or_(WorkerRow.secret_hash == given, WorkerRow.next_secret_hash == given)
+    return select(WorkerRow.id, WorkerRow.name, WorkerRow.pool, WorkerRow.secret_hash).where(own)
+
+
+class CallingEnrolment(NamedTuple):
+    """A token that enrols workers, with the name of its pool."""
+
+    id: str
+    name: str
+    pool: str
+
+
+async def find_enrolment(source: Database | Session, secret_hash: str) -> CallingEnrolment | None:
+    """Returns the valid enrolment token with this hash."""
+    rows = await look_up(source, Read(_select_enrolment(), {"given_hash": secret_hash}))
+    return CallingEnrolment(*rows[0]) if rows else None
+
+
+@cache
+def _select_enrolment() -> Any:
+    row = EnrolmentTokenRow
+    return (
+        select(row.id, row.name, PoolRow.name.label("pool"))
+        .join(PoolRow, PoolRow.id == row.pool_id)
+        .where(
+            row.secret_hash == bindparam("given_hash", type_=String()),
+            row.revoked_at.is_(None),
+            or_(row.expires_at.is_(None), row.expires_at > db_now()),
+        )
+    )

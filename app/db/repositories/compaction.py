@@ -6,14 +6,14 @@ from typing import Any, Final, NamedTuple, cast
 
 from sqlalchemy import CursorResult, Table, delete, func, insert, or_, select
 
+from app.db import prepared
 from app.db.clock import db_now
 from app.db.engine import Session
+from app.db.list_parameters import is_any_of
 from app.db.models.curves import BlockRow, RollupRow, SeriesRow, TailRow, TelemetryBatchRow
 from app.db.models.jobs import AttemptRow, AttemptRunRow
-from app.db.repositories import combined_writes
+from app.db.prepared import Write
 from app.db.repositories.attempts import LIVE
-from app.db.repositories.combined_writes import Write
-from app.db.repositories.value_lists import split_values
 
 BlockKey = tuple[int, int, str]
 """Series, fence and attempt: blocks with the same key follow each other."""
@@ -80,12 +80,13 @@ async def count_tails_by_run(session: Session) -> dict[str, int]:
 
 async def load_series_ids(session: Session, run_ids: Collection[str]) -> dict[SeriesKey, int]:
     """Returns the IDs of the series of runs."""
+    if not run_ids:
+        return {}
     query = select(SeriesRow.run_id, SeriesRow.name, SeriesRow.id)
     return {
         (run_id, name): series_id
-        for some in split_values(run_ids)
         for run_id, name, series_id in await session.execute(
-            query.where(SeriesRow.run_id.in_(some))
+            query.where(is_any_of(SeriesRow.run_id, run_ids))
         )
     }
 
@@ -95,32 +96,30 @@ async def load_sizes(
 ) -> dict[BlockKey, list[BlockSize]]:
     """Returns the sizes of the blocks of series, in order."""
     found: dict[BlockKey, list[BlockSize]] = {}
-    for some in split_values(series_ids):
-        query = (
-            select(
-                BlockRow.series_id,
-                BlockRow.fence,
-                BlockRow.attempt_id,
-                BlockRow.id,
-                BlockRow.points,
-                BlockRow.levels,
-            )
-            .where(BlockRow.series_id.in_(some))
-            .order_by(BlockRow.series_id, BlockRow.fence, BlockRow.attempt_id, BlockRow.first_seq)
+    query = (
+        select(
+            BlockRow.series_id,
+            BlockRow.fence,
+            BlockRow.attempt_id,
+            BlockRow.id,
+            BlockRow.points,
+            BlockRow.levels,
         )
-        for series_id, fence, attempt_id, block_id, points, levels in await session.execute(query):
-            size = BlockSize(block_id, points, levels)
-            found.setdefault((series_id, fence, attempt_id), []).append(size)
+        .where(is_any_of(BlockRow.series_id, series_ids))
+        .order_by(BlockRow.series_id, BlockRow.fence, BlockRow.attempt_id, BlockRow.first_seq)
+    )
+    for series_id, fence, attempt_id, block_id, points, levels in await session.execute(query):
+        size = BlockSize(block_id, points, levels)
+        found.setdefault((series_id, fence, attempt_id), []).append(size)
     return found
 
 
 async def load_contents(session: Session, block_ids: Collection[int]) -> dict[int, bytes]:
     """Returns the contents of blocks by ID."""
-    found: dict[int, bytes] = {}
-    for some in split_values(block_ids):
-        query = select(BlockRow.id, BlockRow.content).where(BlockRow.id.in_(some))
-        found.update((await session.execute(query)).all())
-    return found
+    if not block_ids:
+        return {}
+    query = select(BlockRow.id, BlockRow.content).where(is_any_of(BlockRow.id, block_ids))
+    return dict((await session.execute(query)).all())
 
 
 async def replace(
@@ -136,15 +135,17 @@ async def replace(
     """
     await _delete_all(session, TailRow, tail_ids)
     await _delete_all(session, BlockRow, block_ids)
-    for some in split_values({block.key[0] for block in added} if block_ids else ()):
-        for removed in split_values(block_ids):
-            await session.execute(
-                delete(RollupRow)
-                .where(RollupRow.series_id.in_(some), RollupRow.block_id.in_(removed))
-                .execution_options(synchronize_session=False)
+    if block_ids:
+        await session.execute(
+            delete(RollupRow)
+            .where(
+                is_any_of(RollupRow.series_id, {block.key[0] for block in added}),
+                is_any_of(RollupRow.block_id, block_ids),
             )
+            .execution_options(synchronize_session=False)
+        )
     blocks = [_row(block) for block in added]
-    await combined_writes.execute_in(session, [Write(_ADD_BLOCKS, blocks)])
+    await prepared.write(session, [Write(_ADD_BLOCKS, blocks)])
     with_rollups = [block for block in added if block.cells]
     if not with_rollups:
         return
@@ -160,7 +161,7 @@ async def replace(
         for block in with_rollups
         for (axis, level), content in block.cells.items()
     ]
-    await combined_writes.execute_in(session, [Write(_ADD_ROLLUPS, cells)])
+    await prepared.write(session, [Write(_ADD_ROLLUPS, cells)])
 
 
 async def list_ended_attempts(session: Session, limit: int) -> list[str]:
@@ -197,11 +198,12 @@ async def forget_digests(session: Session, attempt_id: str) -> int:
 
 
 async def _delete_all(session: Session, row: type[Any], ids: Collection[int]) -> None:
-    for some in split_values(ids):
-        statement = delete(row).where(row.id.in_(some))
-        result = await session.execute(statement.execution_options(synchronize_session=False))
-        if isinstance(result, CursorResult) and result.rowcount != len(some):
-            raise OutdatedError
+    if not ids:
+        return
+    statement = delete(row).where(is_any_of(row.id, ids))
+    result = await session.execute(statement.execution_options(synchronize_session=False))
+    if isinstance(result, CursorResult) and result.rowcount != len(ids):
+        raise OutdatedError
 
 
 async def _load_ids(
@@ -210,15 +212,14 @@ async def _load_ids(
     """Returns the IDs of blocks by key and first record."""
     block = BlockRow
     query = select(block.series_id, block.fence, block.attempt_id, block.first_seq, block.id)
-    found: dict[tuple[int, int, str, int], int] = {}
-    for some in split_values(added):
-        query_of_some = query.where(
-            block.series_id.in_({one.key[0] for one in some}),
-            block.first_seq.in_({one.values["first_seq"] for one in some}),
-        )
-        for row in await session.execute(query_of_some):
-            found[row.series_id, row.fence, row.attempt_id, row.first_seq] = row.id
-    return found
+    query = query.where(
+        is_any_of(block.series_id, {one.key[0] for one in added}),
+        is_any_of(block.first_seq, {one.values["first_seq"] for one in added}),
+    )
+    return {
+        (row.series_id, row.fence, row.attempt_id, row.first_seq): row.id
+        for row in await session.execute(query)
+    }
 
 
 def _row(block: NewBlock) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from typing import NamedTuple
 from sqlalchemy import select
 
 from app.db.engine import Session
+from app.db.list_parameters import is_any_of
 from app.db.models.curves import BlockRow, SeriesRow
 from app.db.models.summaries import SeriesNameRow, SeriesSummaryRow
-from app.db.repositories.value_lists import split_values
 
 
 class ComparedBlock(NamedTuple):
@@ -32,9 +32,8 @@ async def load_best(
     )
     return {
         (run_id, name): best
-        for some in split_values(run_ids)
         for run_id, name, best in await session.execute(
-            query.where(SeriesSummaryRow.run_id.in_(some))
+            query.where(is_any_of(SeriesSummaryRow.run_id, run_ids))
         )
     }
 
@@ -52,6 +51,5 @@ async def load_blocks(
     )
     return [
         ComparedBlock(*row)
-        for some in split_values(run_ids)
-        for row in await session.execute(query.where(SeriesRow.run_id.in_(some)))
+        for row in await session.execute(query.where(is_any_of(SeriesRow.run_id, run_ids)))
     ]

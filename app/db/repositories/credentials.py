@@ -7,11 +7,11 @@ from typing import Any
 from sqlalchemy import Select, func, null, select
 
 from app.db.engine import Session
+from app.db.list_parameters import is_any_of
 from app.db.models.access import LoginSessionRow, TokenRow
 from app.db.models.jobs import AttemptRow
 from app.db.models.pools import EnrolmentTokenRow
 from app.db.models.workers import WorkerRow
-from app.db.repositories import value_lists
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,33 +30,34 @@ class Credential:
 async def load_by_hash(session: Session, hashes: Collection[str]) -> Mapping[str, Credential]:
     """Returns the credentials with the given hashes, valid or not."""
     found: dict[str, Credential] = {}
-    for some in value_lists.split_values(hashes):
-        for kind, query in _build_queries(some):
-            for digest, row_id, project_id, user_id in await session.execute(query):
-                actor = f"user:{user_id}" if kind == "login" else f"{kind}:{row_id}"
-                found[digest] = Credential(
-                    id=row_id,
-                    actor=actor,
-                    project_id=project_id,
-                    user_id=user_id if kind in {"login", "token"} else None,
-                )
+    if not hashes:
+        return found
+    for kind, query in _build_queries(hashes):
+        for digest, row_id, project_id, user_id in await session.execute(query):
+            actor = f"user:{user_id}" if kind == "login" else f"{kind}:{row_id}"
+            found[digest] = Credential(
+                id=row_id,
+                actor=actor,
+                project_id=project_id,
+                user_id=user_id if kind in {"login", "token"} else None,
+            )
     return found
 
 
-def _build_queries(hashes: list[str]) -> Iterator[tuple[str, Select[Any, Any, Any, Any]]]:
+def _build_queries(hashes: Collection[str]) -> Iterator[tuple[str, Select[Any, Any, Any, Any]]]:
     """Yields queries of (hash, id, project, user) with the kind of credential that they find."""
     # The secret before a rotation is included, since a program may still use it.
     for secret in (TokenRow.secret_hash, TokenRow.previous_hash):
         found = func.coalesce(secret, "")
         token = select(found, TokenRow.id, TokenRow.project_id, TokenRow.user_id)
-        yield "token", token.where(secret.in_(hashes))
+        yield "token", token.where(is_any_of(secret, hashes))
     login = select(LoginSessionRow.secret_hash, LoginSessionRow.id, null(), LoginSessionRow.user_id)
-    yield "login", login.where(LoginSessionRow.secret_hash.in_(hashes))
+    yield "login", login.where(is_any_of(LoginSessionRow.secret_hash, hashes))
     worker = select(func.coalesce(WorkerRow.secret_hash, ""), WorkerRow.id, null(), null())
-    yield "worker", worker.where(WorkerRow.secret_hash.in_(hashes))
+    yield "worker", worker.where(is_any_of(WorkerRow.secret_hash, hashes))
     enrolment = select(EnrolmentTokenRow.secret_hash, EnrolmentTokenRow.id, null(), null())
-    yield "enrolment", enrolment.where(EnrolmentTokenRow.secret_hash.in_(hashes))
+    yield "enrolment", enrolment.where(is_any_of(EnrolmentTokenRow.secret_hash, hashes))
     attempt = select(
         AttemptRow.token_hash, AttemptRow.id, AttemptRow.project_id, AttemptRow.worker_id
     )
-    yield "attempt", attempt.where(AttemptRow.token_hash.in_(hashes))
+    yield "attempt", attempt.where(is_any_of(AttemptRow.token_hash, hashes))

@@ -8,11 +8,10 @@ from typing import Any
 from sqlalchemy import BigInteger, String, bindparam, func, select
 
 from app.db.engine import Session
+from app.db.list_parameters import is_any_of, is_listed, list_pairs
 from app.db.models.curves import BlockRow, RollupRow, SeriesRow, TailRow
+from app.db.prepared import Read, fetch_all
 from app.db.repositories.blocks import Tail
-from app.db.repositories.combined_reads import Read, fetch_all
-from app.db.repositories.listed_values import is_listed, list_pairs, write_list, write_pairs
-from app.db.repositories.value_lists import split_values
 
 Key = tuple[str, str]
 """Run and name of a series."""
@@ -51,12 +50,11 @@ async def load_parts(
     Returns:
         The blocks of each series, in order, and the tails of the runs as they arrived.
     """
-    dialect = session.get_bind().dialect.name
     blocks, tails = await fetch_all(
         session,
         [
-            Read(_select_heads(dialect, axis), write_pairs(dialect, list(keys))),
-            Read(_select_tails(dialect), write_list(dialect, list(run_ids)), has_bytes=True),
+            Read(_select_heads(axis), {"pairs": keys}),
+            Read(_select_tails(), {"ids": run_ids}, has_bytes=True),
         ],
     )
     found: dict[Key, list[BlockHead]] = {}
@@ -68,8 +66,8 @@ async def load_parts(
 
 
 @cache
-def _select_heads(dialect: str, axis: str) -> Any:
-    asked, run_id, name = list_pairs(dialect, String(), String())
+def _select_heads(axis: str) -> Any:
+    pairs, run_id, name = list_pairs(String())
     columns = (
         "fence", "attempt_id", "first_seq", "id", "series_id", "points", f"{axis}_low",
         f"{axis}_high", "env_step_high", "levels",
@@ -78,56 +76,51 @@ def _select_heads(dialect: str, axis: str) -> Any:
     chosen = [getattr(BlockRow, one).label(f"c{place}") for place, one in enumerate(columns)]
     return (
         select(SeriesRow.run_id, SeriesRow.name, *chosen)
-        .select_from(asked)
+        .select_from(pairs)
         .join(SeriesRow, (SeriesRow.run_id == run_id) & (SeriesRow.name == name))
         .join(BlockRow, BlockRow.series_id == SeriesRow.id)
     )
 
 
 @cache
-def _select_tails(dialect: str) -> Any:
+def _select_tails() -> Any:
     columns = ("id", "run_id", "attempt_id", "fence", "first_seq", "last_seq", "content")
     return (
         select(*(getattr(TailRow, name) for name in columns))
-        .where(is_listed(dialect, TailRow.run_id))
+        .where(is_listed(TailRow.run_id))
         .order_by(TailRow.run_id, TailRow.id)
     )
 
 
 async def load_contents(session: Session, block_ids: Collection[int]) -> dict[int, bytes]:
     """Returns the contents of blocks by ID."""
-    found: dict[int, bytes] = {}
-    for some in split_values(block_ids):
-        query = select(BlockRow.id, BlockRow.content).where(BlockRow.id.in_(some))
-        found.update((await session.execute(query)).all())
-    return found
+    if not block_ids:
+        return {}
+    query = select(BlockRow.id, BlockRow.content).where(is_any_of(BlockRow.id, block_ids))
+    return dict((await session.execute(query)).all())
 
 
 async def load_rollups(
     session: Session, wanted: Collection[tuple[BlockHead, int]], axis: int
 ) -> dict[int, bytes]:
     """Returns the cells of blocks on a level of an axis for each, by the ID of the block."""
-    dialect = session.get_bind().dialect.name
     levels: dict[int, list[tuple[int, int]]] = {}
     for block, level in wanted:
         levels.setdefault(level, []).append((block.series_id, block.id))
-    statement = _select_rollups(dialect)
     reads = [
-        Read(
-            statement, {**write_pairs(dialect, some), "axis": axis, "level": level}, has_bytes=True
-        )
-        for level, some in levels.items()
+        Read(_select_rollups(), {"pairs": pairs, "axis": axis, "level": level}, has_bytes=True)
+        for level, pairs in levels.items()
     ]
     found = await fetch_all(session, reads) if reads else []
     return {block_id: cells for rows in found for block_id, cells in rows}
 
 
 @cache
-def _select_rollups(dialect: str) -> Any:
-    asked, series_id, block_id = list_pairs(dialect, BigInteger(), BigInteger())
+def _select_rollups() -> Any:
+    pairs, series_id, block_id = list_pairs(BigInteger())
     return (
         select(RollupRow.block_id, RollupRow.cells)
-        .select_from(asked)
+        .select_from(pairs)
         .join(
             RollupRow,
             (RollupRow.series_id == series_id)
@@ -140,13 +133,12 @@ def _select_rollups(dialect: str) -> Any:
 
 async def load_first_walls(session: Session, run_ids: Collection[str]) -> dict[str, int]:
     """Returns the earliest time in the blocks of each run, in milliseconds."""
-    found: dict[str, int] = {}
-    for some in split_values(run_ids):
-        query = (
-            select(SeriesRow.run_id, func.min(BlockRow.wall_low))
-            .join(BlockRow, BlockRow.series_id == SeriesRow.id)
-            .where(SeriesRow.run_id.in_(some))
-            .group_by(SeriesRow.run_id)
-        )
-        found.update((await session.execute(query)).all())
-    return found
+    if not run_ids:
+        return {}
+    query = (
+        select(SeriesRow.run_id, func.min(BlockRow.wall_low))
+        .join(BlockRow, BlockRow.series_id == SeriesRow.id)
+        .where(is_any_of(SeriesRow.run_id, run_ids))
+        .group_by(SeriesRow.run_id)
+    )
+    return dict((await session.execute(query)).all())

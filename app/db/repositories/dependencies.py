@@ -8,9 +8,8 @@ from sqlalchemy import bindparam, insert, literal_column, select, update
 from sqlalchemy.sql.elements import ColumnElement
 
 from app.db.engine import Session
+from app.db.list_parameters import is_any_of
 from app.db.models.jobs import JobDependencyRow, JobRow
-from app.db.repositories.built_statements import fetch
-from app.db.repositories.value_lists import split_values
 from palestra.contract.job_options import DependencyCondition
 
 SUCCESS: Final[DependencyCondition] = "success"
@@ -55,7 +54,7 @@ async def add(
 
 async def close(session: Session, after_id: str) -> dict[str, str]:
     """Closes the dependencies on a job that has ended; returns the condition of each job."""
-    return dict(await fetch(session, _close(), after=after_id))
+    return dict((await session.execute(_close(), {"after": after_id})).all())
 
 
 @cache
@@ -65,37 +64,38 @@ def _close() -> Any:
         .where(JobDependencyRow.after_id == bindparam("after"), JobDependencyRow.is_open)
         .values(is_open=False)
         .returning(JobDependencyRow.job_id, JobDependencyRow.condition)
+        .execution_options(synchronize_session=False)
     )
 
 
 async def count_down(session: Session, job_ids: Collection[str]) -> Sequence[JobRow]:
     """Lowers the number of open dependencies of some jobs by one; returns those jobs."""
-    found: list[JobRow] = []
-    for some in split_values(job_ids):
-        statement = (
-            update(JobRow)
-            .where(JobRow.id.in_(some))
-            .values(open_dependencies=JobRow.open_dependencies - 1)
-            .execution_options(synchronize_session=False)
-        )
-        await session.execute(statement)
-        query = select(JobRow).where(JobRow.id.in_(some)).order_by(JobRow.id)
-        found += await session.scalars(query.execution_options(populate_existing=True))
-    return found
+    if not job_ids:
+        return []
+    statement = (
+        update(JobRow)
+        .where(is_any_of(JobRow.id, job_ids))
+        .values(open_dependencies=JobRow.open_dependencies - 1)
+        .execution_options(synchronize_session=False)
+    )
+    await session.execute(statement)
+    query = select(JobRow).where(is_any_of(JobRow.id, job_ids)).order_by(JobRow.id)
+    return (await session.scalars(query.execution_options(populate_existing=True))).all()
 
 
 async def list_for_jobs(
     session: Session, job_ids: Collection[str]
 ) -> dict[str, list[JobDependencyRow]]:
     """Returns the dependencies of some jobs that have any, by job ID."""
+    if not job_ids:
+        return {}
     found: dict[str, list[JobDependencyRow]] = {}
-    for some in split_values(job_ids):
-        query = (
-            select(JobDependencyRow)
-            .where(JobDependencyRow.job_id.in_(some))
-            .order_by(JobDependencyRow.job_id, JobDependencyRow.after_id)
-            .execution_options(populate_existing=True)
-        )
-        for row in await session.scalars(query):
-            found.setdefault(row.job_id, []).append(row)
+    query = (
+        select(JobDependencyRow)
+        .where(is_any_of(JobDependencyRow.job_id, job_ids))
+        .order_by(JobDependencyRow.job_id, JobDependencyRow.after_id)
+        .execution_options(populate_existing=True)
+    )
+    for row in await session.scalars(query):
+        found.setdefault(row.job_id, []).append(row)
     return found

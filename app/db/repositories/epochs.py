@@ -5,11 +5,11 @@ from typing import Any, Final, NamedTuple, cast
 
 from sqlalchemy import CursorResult, Table, delete, exists, func, insert, or_, select, tuple_
 
+from app.db import prepared
 from app.db.engine import Session
 from app.db.models.curves import EpochBlockRow, EpochStatsRow
 from app.db.models.jobs import AttemptRunRow
-from app.db.repositories import combined_writes
-from app.db.repositories.combined_writes import Write
+from app.db.prepared import Write
 from app.db.repositories.compaction import OutdatedError
 
 _ADD_BLOCKS: Final = insert(cast("Table", EpochBlockRow.__table__))
@@ -150,7 +150,7 @@ async def replace(
     await _delete(session, rows, len(moved))
     if continued is not None:
         await _delete(session, delete(EpochBlockRow).where(EpochBlockRow.id == continued.id), 1)
-    await combined_writes.execute_in(session, [Write(_ADD_BLOCKS, list(added))])
+    await prepared.write(session, [Write(_ADD_BLOCKS, list(added))])
 
 
 async def _delete(session: Session, statement: Any, expected: int) -> None:

@@ -12,10 +12,11 @@ from typing import Any, Final, cast
 from sqlalchemy import Select, Table, func, insert, or_, select
 from sqlalchemy.orm import Session as SyncSession
 
+from app.db import prepared
 from app.db.engine import EVENTS, Session, announce
 from app.db.models.events import EventRow
-from app.db.repositories import combined_writes, pending_rows
-from app.db.repositories.combined_writes import Write
+from app.db.prepared import Write
+from app.db.repositories import pending_rows
 
 _LOG: Final = "events"
 _INSERT: Final = insert(cast("Table", EventRow.__table__))
@@ -91,7 +92,7 @@ async def read_newest_id(session: Session) -> int:
 
 
 def _insert(session: SyncSession, rows: list[dict[str, Any]]) -> None:
-    combined_writes.execute(session.connection(), [Write(_INSERT, rows)])
+    prepared.write_on(session.connection(), [Write(_INSERT, rows)])
 
 
 pending_rows.register(_LOG, _insert)

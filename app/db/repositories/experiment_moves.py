@@ -12,6 +12,7 @@ from sqlalchemy import Select, delete, exists, insert, select, update
 from sqlalchemy.orm import aliased
 
 from app.db.engine import Session
+from app.db.list_parameters import is_any_of
 from app.db.models.artifacts import ArtifactRow, BlobRow
 from app.db.models.base import Base
 from app.db.models.curves import EvaluationRow
@@ -21,7 +22,6 @@ from app.db.models.snapshots import SnapshotRow
 from app.db.models.summaries import DefinitionMemberRow
 from app.db.repositories import summaries
 from app.db.repositories.projects import add_storage
-from app.db.repositories.value_lists import split_values
 from app.db.upsert import insert_new
 
 
@@ -123,21 +123,24 @@ async def filter_stored(
 
     The project's own blobs are locked, so that the sweep cannot delete them.
     """
-    found: set[tuple[str, int]] = set()
-    for some in split_values([blob.sha256 for blob in moved]):
-        query = (
-            select(BlobRow.sha256, BlobRow.size)
-            .where(BlobRow.project_id == project_id, BlobRow.sha256.in_(some))
-            .with_for_update(read=True, key_share=True)
+    if not moved:
+        return set()
+    query = (
+        select(BlobRow.sha256, BlobRow.size)
+        .where(
+            BlobRow.project_id == project_id,
+            is_any_of(BlobRow.sha256, [blob.sha256 for blob in moved]),
         )
-        found |= {(sha256, size) for sha256, size in await session.execute(query)}
-    return found
+        .with_for_update(read=True, key_share=True)
+    )
+    return {(sha256, size) for sha256, size in await session.execute(query)}
 
 
 async def move_blobs(session: Session, moved: Sequence[MovedBlob], source: str, to: str) -> None:
     """Gives blobs to another project; both projects are locked."""
-    for some in split_values([blob.id for blob in moved]):
-        await _set_project(session, BlobRow, BlobRow.id.in_(some), to)
+    if not moved:
+        return
+    await _set_project(session, BlobRow, is_any_of(BlobRow.id, [blob.id for blob in moved]), to)
     size = sum(blob.size for blob in moved)
     await add_storage(session, source, -size)
     await add_storage(session, to, size)

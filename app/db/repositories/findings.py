@@ -6,8 +6,8 @@ from typing import Any
 from sqlalchemy import case, delete, insert, select, update
 
 from app.db.engine import Session
+from app.db.list_parameters import is_any_of
 from app.db.models.summaries import FindingRow, RunSummaryRow
-from app.db.repositories.value_lists import split_values
 
 
 async def list_unjudged(session: Session, limit: int) -> list[str]:
@@ -28,12 +28,13 @@ async def load_versions(session: Session, run_ids: Collection[str]) -> dict[str,
 
 async def load(session: Session, run_ids: Collection[str]) -> dict[str, list[FindingRow]]:
     """Returns the findings of those runs that have one, the gravest first."""
+    if not run_ids:
+        return {}
     found: dict[str, list[FindingRow]] = {}
     order = FindingRow.run_id, FindingRow.place
-    for some in split_values(run_ids):
-        query = select(FindingRow).where(FindingRow.run_id.in_(some)).order_by(*order)
-        for row in await session.scalars(query.execution_options(populate_existing=True)):
-            found.setdefault(row.run_id, []).append(row)
+    query = select(FindingRow).where(is_any_of(FindingRow.run_id, run_ids)).order_by(*order)
+    for row in await session.scalars(query.execution_options(populate_existing=True)):
+        found.setdefault(row.run_id, []).append(row)
     return found
 
 

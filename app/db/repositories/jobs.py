@@ -13,11 +13,11 @@ from app.db import clock
 from app.db.bulk_insert import insert_rows
 from app.db.clock import db_now
 from app.db.engine import Session
+from app.db.list_parameters import is_any_of
 from app.db.models.experiments import RunRow
 from app.db.models.jobs import AttemptRow, JobRow, JobRunRow
 from app.db.repositories.access import select_user_id
 from app.db.repositories.keyset_pages import select_page
-from app.db.repositories.value_lists import split_values
 from app.domain.paging import Keyset
 from app.domain.retry import FailureHistory
 from palestra.contract.names import PriorityClass, Schedule
@@ -110,10 +110,9 @@ def _select_of_attempt() -> Select[JobRow]:
 
 async def list_by_ids(session: Session, job_ids: Collection[str]) -> Sequence[JobRow]:
     """Returns jobs by id."""
-    found: list[JobRow] = []
-    for some in split_values(job_ids):
-        found += await session.scalars(select(JobRow).where(JobRow.id.in_(some)))
-    return found
+    if not job_ids:
+        return []
+    return (await session.scalars(select(JobRow).where(is_any_of(JobRow.id, job_ids)))).all()
 
 
 async def move(

@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from sqlalchemy import ColumnElement, exists, select
 
 from app.db.engine import Session
+from app.db.list_parameters import is_any_of
 from app.db.models.summaries import (
     DefinitionMemberRow,
     SeriesNameRow,
@@ -13,7 +14,6 @@ from app.db.models.summaries import (
 )
 from app.db.repositories.filter_conditions import build_setup_condition, is_about_setup
 from app.db.repositories.list_scope import ListScope
-from app.db.repositories.value_lists import split_values
 from palestra.contract.filters import Term
 
 
@@ -21,13 +21,12 @@ async def find_series(
     session: Session, project_ids: Collection[str], names: Collection[str]
 ) -> dict[str, int]:
     """Returns the IDs of those names of series that runs of the projects have."""
-    found: dict[str, int] = {}
-    for some in split_values(names):
-        query = select(SeriesNameRow.name, SeriesNameRow.id).where(
-            SeriesNameRow.name.in_(some), _is_used(project_ids)
-        )
-        found |= dict((await session.execute(query)).all())
-    return found
+    if not names:
+        return {}
+    query = select(SeriesNameRow.name, SeriesNameRow.id).where(
+        is_any_of(SeriesNameRow.name, names), _is_used(project_ids)
+    )
+    return dict((await session.execute(query)).all())
 
 
 async def list_series(session: Session, project_ids: Collection[str], limit: int) -> list[str]:
@@ -38,12 +37,11 @@ async def list_series(session: Session, project_ids: Collection[str], limit: int
 
 async def list_series_of_runs(session: Session, run_ids: Collection[str]) -> list[str]:
     """Returns names of the series that the runs have, in order."""
-    found: set[str] = set()
-    for some in split_values(run_ids):
-        used = select(SeriesSummaryRow.name_id).where(SeriesSummaryRow.run_id.in_(some))
-        query = select(SeriesNameRow.name).where(SeriesNameRow.id.in_(used))
-        found.update(await session.scalars(query))
-    return sorted(found)
+    if not run_ids:
+        return []
+    used = select(SeriesSummaryRow.name_id).where(is_any_of(SeriesSummaryRow.run_id, run_ids))
+    query = select(SeriesNameRow.name).where(SeriesNameRow.id.in_(used))
+    return sorted(await session.scalars(query))
 
 
 async def list_possible_series(

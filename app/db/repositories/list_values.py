@@ -8,9 +8,9 @@ from typing import Any
 from sqlalchemy import select
 
 from app.db.engine import Session
+from app.db.list_parameters import is_any_of
 from app.db.models.summaries import DefinitionMemberRow, SeriesSummaryRow, ThresholdCrossingRow
 from app.db.repositories.experiments import ExperimentKey, matches_experiments
-from app.db.repositories.value_lists import split_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +33,15 @@ async def load_summaries(
         run_ids: The runs.
         series: Names of the series by ID.
     """
-    if not series:
+    if not series or not run_ids:
         return {}
     stored = SeriesSummaryRow
     statistics = (stored.last, stored.best, stored.mean10, stored.points)
     query = select(stored.run_id, stored.name_id, *statistics)
     return {
         (row[0], series[row[1]]): Summary(*row[2:])
-        for some in split_values(run_ids)
         for row in await session.execute(
-            query.where(stored.run_id.in_(some), stored.name_id.in_(series))
+            query.where(is_any_of(stored.run_id, run_ids), stored.name_id.in_(series))
         )
     }
 
@@ -66,15 +65,14 @@ async def load_crossings(
         thresholds: IDs of the thresholds by name.
     """
     names = {one: name for name, ids in thresholds.items() for one in ids}
-    if not names:
+    if not names or not run_ids:
         return {}
     row = ThresholdCrossingRow
     query = select(row.run_id, row.threshold_id, row.env_step, row.seconds)
     return {
         (run_id, names[threshold_id]): CrossingValues(env_step, seconds)
-        for some in split_values(run_ids)
         for run_id, threshold_id, env_step, seconds in await session.execute(
-            query.where(row.run_id.in_(some), row.threshold_id.in_(names))
+            query.where(is_any_of(row.run_id, run_ids), row.threshold_id.in_(names))
         )
     }
 

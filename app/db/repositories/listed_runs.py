@@ -1,26 +1,25 @@
-"""What lists show of their runs, by statements that are built once for each dialect.
+"""What lists show of their runs, by statements that are built once.
 
 A list of 100 runs spent more time on building statements with 100 parameters, and on objects of
 the mapper, than the database took to answer. What never changes, definitions and evaluations, is
-read only where the process does not keep it (`known_contents`).
+read only where the process does not keep it (`KnownContents`).
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from sqlalchemy import ColumnElement, case, func, literal_column, select
 
+from app.db.list_parameters import is_listed
 from app.db.models.curves import EvaluationRow
 from app.db.models.experiments import ExperimentRow, RunRow
 from app.db.models.jobs import AttemptRow, AttemptRunRow
 from app.db.models.projects import ProjectRow, UserRow
 from app.db.models.snapshots import SnapshotRow
 from app.db.models.summaries import FindingRow
-from app.db.repositories.combined_reads import Plan, Read
-from app.db.repositories.known_contents import KnownContents
-from app.db.repositories.listed_values import is_listed, write_list
+from app.db.prepared import Plan, Read
 from palestra.contract.names import EvaluationSource
 from palestra.contract.states import SnapshotState
 
@@ -36,6 +35,32 @@ _EVALUATION: Final = (
     "id", "run_id", "job_id", "attempt_id", "snapshot_id", "superseded", "created_at", "body",
 )  # fmt: skip
 _FINDING: Final = ("run_id", "rule", "sentence", "remedy", "series", "env_step")
+Content = TypeVar("Content")
+
+
+class KnownContents(Generic[Content]):
+    """What a process knows of rows that never change, by key; the oldest contents are dropped.
+
+    Connections look for keys in threads of their own; contents are added in one thread.
+
+    Args:
+        capacity: Largest number of contents.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._contents: dict[str, Content] = {}
+
+    def find(self, keys: Iterable[str]) -> dict[str, Content]:
+        """Returns the contents that are known."""
+        contents = self._contents
+        return {key: value for key in keys if (value := contents.get(key)) is not None}
+
+    def add(self, key: str, content: Content) -> None:
+        """Adds a content, and drops the oldest one if there are too many."""
+        self._contents[key] = content
+        while len(self._contents) > self._capacity:
+            del self._contents[next(iter(self._contents))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +94,6 @@ class ListedRuns:
 
 
 def plan_page(
-    dialect: str,
     run_ids: Sequence[str],
     project_ids: Collection[str] | None,
     definitions: KnownContents[Any],
@@ -78,15 +102,14 @@ def plan_page(
     """Reads those of some runs that belong to some projects, in the order of `run_ids`.
 
     Args:
-        dialect: Name of the database's dialect.
         run_ids: IDs of runs.
         project_ids: The projects; `None` for all.
         definitions: What the process knows of definitions, by their hash.
         evaluations: What it knows of evaluations, by their ID.
     """
-    ids = write_list(dialect, run_ids)
+    ids = {"ids": run_ids}
     selects = (_select_runs, _select_progress, _select_attempts, _select_findings)
-    runs, progress, attempts, findings = yield [Read(build(dialect), ids) for build in selects]
+    runs, progress, attempts, findings = yield [Read(build(), ids) for build in selects]
     by_id = {row.id: row for row in runs if project_ids is None or row.project_id in project_ids}
     rows = [by_id[run_id] for run_id in run_ids if run_id in by_id]
     of_runs: dict[str, list[Any]] = {}
@@ -101,8 +124,8 @@ def plan_page(
     new: Sequence[Sequence[Any]] = (), ()
     if undefined or new_ids:
         new = yield [
-            Read(_select_definitions(dialect), _write_experiments(dialect, undefined.values())),
-            Read(_select_evaluations(dialect), write_list(dialect, new_ids)),
+            Read(_select_definitions(), _list_experiments(undefined.values())),
+            Read(_select_evaluations(), {"ids": new_ids}),
         ]
     return ListedRuns(
         rows,
@@ -115,10 +138,11 @@ def plan_page(
     )
 
 
-def _write_experiments(dialect: str, runs: Iterable[Any]) -> Mapping[str, Any]:
-    projects = sorted({run.project_id for run in runs})
-    ids = write_list(dialect, sorted({run.experiment_id for run in runs}))
-    return {**ids, **write_list(dialect, projects, "projects")}
+def _list_experiments(runs: Iterable[Any]) -> Mapping[str, Any]:
+    return {
+        "projects": sorted({run.project_id for run in runs}),
+        "ids": sorted({run.experiment_id for run in runs}),
+    }
 
 
 def _list_columns(row: type[Any], names: Iterable[str]) -> list[Any]:
@@ -126,7 +150,7 @@ def _list_columns(row: type[Any], names: Iterable[str]) -> list[Any]:
 
 
 @cache
-def _select_runs(dialect: str) -> Any:
+def _select_runs() -> Any:
     best = _first_of_run(
         EvaluationRow.score.is_not(None), order=(EvaluationRow.score.desc(), *_FARTHEST)
     )
@@ -146,14 +170,14 @@ def _select_runs(dialect: str) -> Any:
             & (ExperimentRow.id == RunRow.experiment_id),
         )
         .outerjoin(UserRow, UserRow.id == RunRow.created_by)
-        .where(is_listed(dialect, RunRow.id))
+        .where(is_listed(RunRow.id))
     )
 
 
 @cache
-def _select_evaluations(dialect: str) -> Any:
+def _select_evaluations() -> Any:
     query = select(*_list_columns(EvaluationRow, _EVALUATION))
-    return query.where(is_listed(dialect, EvaluationRow.id))
+    return query.where(is_listed(EvaluationRow.id))
 
 
 def _first_of_run(*conditions: ColumnElement[bool], order: tuple[ColumnElement[Any], ...]) -> Any:
@@ -178,35 +202,35 @@ def _first_of_run(*conditions: ColumnElement[bool], order: tuple[ColumnElement[A
 
 
 @cache
-def _select_progress(dialect: str) -> Any:
+def _select_progress() -> Any:
     is_stored = SnapshotRow.state == literal_column(f"'{SnapshotState.VERIFIED.value}'")
     stored = func.max(case((is_stored, SnapshotRow.env_step))).label("verified")
     return (
         select(SnapshotRow.run_id, func.max(SnapshotRow.env_step).label("written"), stored)
-        .where(is_listed(dialect, SnapshotRow.run_id), ~SnapshotRow.superseded)
+        .where(is_listed(SnapshotRow.run_id), ~SnapshotRow.superseded)
         .group_by(SnapshotRow.run_id)
     )
 
 
 @cache
-def _select_attempts(dialect: str) -> Any:
+def _select_attempts() -> Any:
     return (
         select(AttemptRunRow.run_id, AttemptRow.backlog, AttemptRow.phase)
         .join(AttemptRow, AttemptRow.id == AttemptRunRow.attempt_id)
-        .where(is_listed(dialect, AttemptRunRow.run_id), AttemptRunRow.live_training)
+        .where(is_listed(AttemptRunRow.run_id), AttemptRunRow.live_training)
     )
 
 
 @cache
-def _select_findings(dialect: str) -> Any:
+def _select_findings() -> Any:
     query = select(*_list_columns(FindingRow, _FINDING))
     order = FindingRow.run_id, FindingRow.place
-    return query.where(is_listed(dialect, FindingRow.run_id)).order_by(*order)
+    return query.where(is_listed(FindingRow.run_id)).order_by(*order)
 
 
 @cache
-def _select_definitions(dialect: str) -> Any:
+def _select_definitions() -> Any:
     row = ExperimentRow
     return select(row.definition_hash, row.definition).where(
-        is_listed(dialect, row.project_id, "projects"), is_listed(dialect, row.id)
+        is_listed(row.project_id, "projects"), is_listed(row.id)
     )

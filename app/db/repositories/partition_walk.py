@@ -25,7 +25,7 @@ from sqlalchemy import (
 from app.db.engine import Session
 from app.db.models.experiments import RunRow
 from app.db.models.summaries import SeriesSummaryRow, ThresholdCrossingRow
-from app.db.repositories.combined_reads import Plan, Read, Rows, carry_out, prepare
+from app.db.prepared import Plan, Read, Rows, carry_out, prepare
 from app.db.repositories.list_sorting import PageEnd, SortKey, is_after, order_by
 from app.db.repositories.statistic_rows import STATISTICS
 from palestra.contract.filters import Statistic

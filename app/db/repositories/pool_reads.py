@@ -18,7 +18,6 @@ from app.db.clock import EPOCH, db_now
 from app.db.engine import Session
 from app.db.models.pools import PoolRow, PoolWindowRow, QuotaRow
 from app.db.repositories import queue_groups, start_order
-from app.db.repositories.built_statements import fetch
 from app.db.repositories.start_order import LiveUsage
 from app.domain.queue.start_order import Group, UsageAccount
 from palestra.contract.names import PriorityClass
@@ -47,7 +46,7 @@ class PoolRead:
 async def read_pool(session: Session, pool: str) -> PoolRead:
     """Reads a pool."""
     if session.get_bind().dialect.name == "postgresql":
-        return _parse((await fetch(session, _select_all(), pool=pool))[0])
+        return _parse((await session.execute(_select_all(), {"pool": pool})).one())
     return PoolRead(
         now=await clock.now(session),
         shares=await start_order.load_shares(session, pool),

@@ -9,28 +9,26 @@ from sqlalchemy import bindparam, delete, select
 from app.db.clock import db_now
 from app.db.engine import Session
 from app.db.models.pools import PoolRow, PoolWindowRow
-from app.db.repositories.built_statements import fetch
 from app.domain.queue.windows import PlannedWindow
 from palestra.contract.pool_windows import WindowKind
 
 
 async def list_planned(session: Session, pools: Collection[str]) -> list[PlannedWindow]:
     """Returns the windows of the given pools that have not ended, in the order of their starts."""
+    rows = await session.execute(_select_planned(), {"pools": list(pools)})
     return [
         PlannedWindow(
-            id=window_id,
-            pool=pool,
-            is_maintenance=kind == WindowKind.MAINTENANCE,
-            start=start,
-            end=end,
-            workers=frozenset(workers),
-            project_id=project_id,
-            user_id=user_id,
-            reason=reason,
+            id=row.id,
+            pool=row.name,
+            is_maintenance=row.kind == WindowKind.MAINTENANCE,
+            start=row.starts_at,
+            end=row.ends_at,
+            workers=frozenset(row.workers),
+            project_id=row.project_id,
+            user_id=row.user_id,
+            reason=row.reason,
         )
-        for window_id, pool, kind, start, end, workers, project_id, user_id, reason in await fetch(
-            session, _select_planned(), pools=list(pools)
-        )
+        for row in rows
     ]
 
 

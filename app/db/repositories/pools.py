@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, delete, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, delete, exists, func, select, update
 
 from app.db.clock import db_now
 from app.db.engine import Session
@@ -217,23 +217,6 @@ async def list_tokens(session: Session, pool_id: str) -> Sequence[EnrolmentToken
     )
     query = query.order_by(EnrolmentTokenRow.created_at, EnrolmentTokenRow.id)
     return (await session.scalars(query.execution_options(populate_existing=True))).all()
-
-
-async def find_token_by_secret(
-    session: Session, secret_hash: str
-) -> tuple[EnrolmentTokenRow, PoolRow] | None:
-    """Returns the valid enrolment token with this hash, and its pool."""
-    query = (
-        select(EnrolmentTokenRow, PoolRow)
-        .join(PoolRow, PoolRow.id == EnrolmentTokenRow.pool_id)
-        .where(
-            EnrolmentTokenRow.secret_hash == secret_hash,
-            EnrolmentTokenRow.revoked_at.is_(None),
-            or_(EnrolmentTokenRow.expires_at.is_(None), EnrolmentTokenRow.expires_at > db_now()),
-        )
-    )
-    found = (await session.execute(query)).one_or_none()
-    return None if found is None else (found[0], found[1])
 
 
 async def use_token(session: Session, token_id: str) -> str | None:

@@ -4,15 +4,14 @@ from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import String, func, literal_column, select, tuple_
+from sqlalchemy import String, func, literal_column, select
 
 from app.db.engine import Session
+from app.db.list_parameters import is_any_of, is_any_pair, is_listed, list_pairs
 from app.db.models.curves import EvaluationRow, SeriesRow
 from app.db.models.events import EventRow
 from app.db.models.experiments import ExperimentRow, RunRow
-from app.db.repositories.combined_reads import Read, fetch_all
-from app.db.repositories.listed_values import is_listed, list_pairs, write_list, write_pairs
-from app.db.repositories.value_lists import split_values
+from app.db.prepared import Read, fetch_all
 
 
 class QueriedRun(NamedTuple):
@@ -28,17 +27,14 @@ class QueriedRun(NamedTuple):
 
 async def load_runs(session: Session, run_ids: Collection[str]) -> dict[str, QueriedRun]:
     """Returns the runs that exist."""
-    dialect = session.get_bind().dialect.name
-    (rows,) = await fetch_all(
-        session, [Read(_select_runs(dialect), write_list(dialect, list(run_ids)))]
-    )
+    (rows,) = await fetch_all(session, [Read(_select_runs(), {"ids": run_ids})])
     return {row[0]: QueriedRun(*row) for row in rows}
 
 
 @cache
-def _select_runs(dialect: str) -> Any:
+def _select_runs() -> Any:
     columns = (getattr(RunRow, name) for name in QueriedRun._fields)
-    return select(*columns).where(is_listed(dialect, RunRow.id))
+    return select(*columns).where(is_listed(RunRow.id))
 
 
 class QueryCounts(NamedTuple):
@@ -59,12 +55,11 @@ async def load_counts(
     session: Session, keys: Collection[tuple[str, str]], run_ids: Collection[str]
 ) -> QueryCounts:
     """Returns the counts of series (run, name) and of runs."""
-    dialect = session.get_bind().dialect.name
     points, evaluations, events = await fetch_all(
         session,
         [
-            Read(_select_points(dialect), write_pairs(dialect, list(keys))),
-            Read(_select_evaluations(dialect), write_list(dialect, list(run_ids))),
+            Read(_select_points(), {"pairs": keys}),
+            Read(_select_evaluations(), {"ids": run_ids}),
             Read(_select_newest_event(), {}),
         ],
     )
@@ -76,22 +71,22 @@ async def load_counts(
 
 
 @cache
-def _select_points(dialect: str) -> Any:
-    asked, run_id, name = list_pairs(dialect, String(), String())
+def _select_points() -> Any:
+    pairs, run_id, name = list_pairs(String())
     return (
         select(SeriesRow.run_id, SeriesRow.name, SeriesRow.points)
-        .select_from(asked)
+        .select_from(pairs)
         .join(SeriesRow, (SeriesRow.run_id == run_id) & (SeriesRow.name == name))
     )
 
 
 @cache
-def _select_evaluations(dialect: str) -> Any:
+def _select_evaluations() -> Any:
     counting = func.count(literal_column("1")).filter(~EvaluationRow.superseded)
     every = func.count().label("every")
     return (
         select(EvaluationRow.run_id, every, counting.label("counting"))
-        .where(is_listed(dialect, EvaluationRow.run_id))
+        .where(is_listed(EvaluationRow.run_id))
         .group_by(EvaluationRow.run_id)
     )
 
@@ -124,22 +119,20 @@ async def load_definitions(
     session: Session, experiments: Collection[tuple[str, str]]
 ) -> dict[tuple[str, str], str]:
     """Returns the definitions of experiments (project, ID) as JSON."""
-    found: dict[tuple[str, str], str] = {}
-    for some in split_values(experiments):
-        query = select(ExperimentRow.project_id, ExperimentRow.id, ExperimentRow.definition).where(
-            tuple_(ExperimentRow.project_id, ExperimentRow.id).in_(some)
-        )
-        found.update(((row[0], row[1]), row[2]) for row in await session.execute(query))
-    return found
+    if not experiments:
+        return {}
+    query = select(ExperimentRow.project_id, ExperimentRow.id, ExperimentRow.definition).where(
+        is_any_pair(ExperimentRow.project_id, ExperimentRow.id, experiments)
+    )
+    return {(row[0], row[1]): row[2] for row in await session.execute(query)}
 
 
 async def list_names(session: Session, run_ids: Collection[str]) -> set[str]:
     """Returns the names of all series of the runs."""
-    found: set[str] = set()
-    for some in split_values(run_ids):
-        query = select(SeriesRow.name).where(SeriesRow.run_id.in_(some)).distinct()
-        found.update(await session.scalars(query))
-    return found
+    if not run_ids:
+        return set()
+    query = select(SeriesRow.name).where(is_any_of(SeriesRow.run_id, run_ids)).distinct()
+    return set(await session.scalars(query))
 
 
 async def count_evaluations(

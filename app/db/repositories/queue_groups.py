@@ -12,7 +12,6 @@ from app.db.engine import Session
 from app.db.models.jobs import JobRow
 from app.db.models.pools import PoolRow
 from app.db.models.usage import QueueGroupRow
-from app.db.repositories.built_statements import fetch
 from app.db.repositories.dependencies import has_none_open
 from app.db.repositories.job_queue import is_queued
 from app.db.upsert import insert_or_update
@@ -70,7 +69,7 @@ async def filter_empty_groups(
     mine = (*matches_row(), is_queued(), has_none_open())
     has_jobs = exists().where(*mine).correlate(QueueGroupRow)
     query = select_groups().where(GROUP_KEY.in_(bindparam("groups", expanding=True)), ~has_jobs)
-    rows = await fetch(session, query, pool=pool, groups=build_keys(groups))
+    rows = (await session.execute(query, {"pool": pool, "groups": build_keys(groups)})).all()
     return tuple(build_group(*row[:3]) for row in rows)
 
 
@@ -96,7 +95,7 @@ async def drop_empty_groups(session: Session, pool: str, groups: Collection[Grou
 
 async def list_open_pools(session: Session) -> Sequence[str]:
     """Returns the names of the pools in which jobs may be queued, without paused ones."""
-    return [pool for (pool,) in await fetch(session, _select_open_pools())]
+    return [pool for (pool,) in await session.execute(_select_open_pools())]
 
 
 @cache
@@ -111,7 +110,7 @@ async def list_groups(session: Session, pool: str) -> dict[Group, datetime]:
     """Returns the groups that may have queued jobs in a pool, and since when each waits."""
     return {
         build_group(*key): waiting_since
-        for *key, waiting_since in await fetch(session, select_groups(), pool=pool)
+        for *key, waiting_since in await session.execute(select_groups(), {"pool": pool})
     }
 
 

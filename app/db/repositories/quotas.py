@@ -11,7 +11,6 @@ from app.db.models.experiments import ExperimentRow
 from app.db.models.jobs import JobRow
 from app.db.models.pools import PoolRow, QuotaRow
 from app.db.repositories import job_queue
-from app.db.repositories.built_statements import fetch
 from app.db.upsert import insert_or_update
 from app.domain.queue.quotas import PoolQuotas, Quota
 from app.domain.queue.start_order import ExperimentKey, UsageAccount
@@ -25,7 +24,7 @@ EACH_PERSON: Final = "*"
 
 async def load(session: Session, pool: str) -> PoolQuotas:
     """Returns the quotas of a pool."""
-    return _build(await fetch(session, _select(), pool=pool))
+    return _build((await session.execute(_select(), {"pool": pool})).all())
 
 
 @cache
@@ -46,7 +45,7 @@ def _select() -> Any:
 async def lock(session: Session, pool: str, project_id: str) -> PoolQuotas:
     """Returns the quotas of a project in a pool, locked until the transaction ends."""
     query = _select().where(QuotaRow.project_id == project_id).order_by(QuotaRow.subject)
-    return _build(await fetch(session, query.with_for_update(of=QuotaRow), pool=pool))
+    return _build((await session.execute(query.with_for_update(of=QuotaRow), {"pool": pool})).all())
 
 
 def _build(rows: Any) -> PoolQuotas:
@@ -104,7 +103,7 @@ async def load_experiment_limits(
     """Returns the limits on running jobs of experiments, without experiments that have no limit."""
     if not keys:
         return {}
-    rows = await fetch(session, _select_limits(), keys=[tuple(key) for key in keys])
+    rows = (await session.execute(_select_limits(), {"keys": [tuple(key) for key in keys]})).all()
     return {ExperimentKey(*row[:2]): row[2] for row in rows}
 
 
@@ -130,5 +129,5 @@ async def count_running_of_experiments(
         )
         .group_by(*key)
     )
-    rows = await fetch(session, query, keys=[tuple(key) for key in keys])
+    rows = (await session.execute(query, {"keys": [tuple(key) for key in keys]})).all()
     return {ExperimentKey(*row[:2]): row[2] for row in rows}

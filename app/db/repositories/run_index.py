@@ -13,7 +13,7 @@ from typing import Any, Final
 from sqlalchemy import String, bindparam, select
 
 from app.db.models.summaries import SeriesNameRow, SetupRow
-from app.db.repositories.combined_reads import Plan, Prepared, Read, prepare
+from app.db.prepared import Plan, Prepared, Read, prepare
 from app.db.repositories.filter_conditions import build_setup_condition, is_about_setup
 from app.db.repositories.list_scope import ListScope
 from app.db.repositories.list_sorting import PageEnd

@@ -7,15 +7,15 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, and_, func, select, tuple_
+from sqlalchemy import ColumnElement, and_, func, select
 
 from app.db.engine import Session
+from app.db.list_parameters import is_any_of, is_any_pair
 from app.db.models.experiments import ExperimentRow
 from app.db.models.jobs import AttemptRow, JobRow, JobRunRow
 from app.db.models.usage import UsageEntryRow
 from app.db.repositories import job_queue, queue_groups
 from app.db.repositories.attempts import LIVE
-from app.db.repositories.value_lists import split_values
 from app.domain.queue.runtimes import EndedJob, JobKind
 from app.domain.queue.start_order import Group
 from palestra.contract.states import INFRASTRUCTURE_CAUSES, JobState
@@ -68,14 +68,9 @@ async def list_present(
     session: Session, pool: str, queued: Collection[str]
 ) -> Sequence[PresentJob]:
     """Returns the jobs of a pool that hold a slot or are assigned, and some that are queued."""
-    found = [
-        *await _list_jobs(session, JobRow.pool == pool, job_queue.holds_devices()),
-        *[
-            job
-            for some in split_values(list(queued))
-            for job in await _list_jobs(session, JobRow.id.in_(some))
-        ],
-    ]
+    found = await _list_jobs(session, JobRow.pool == pool, job_queue.holds_devices())
+    if queued:
+        found += await _list_jobs(session, is_any_of(JobRow.id, queued))
     return list({job.id: job for job in found}.values())
 
 
@@ -159,13 +154,14 @@ def _read_budget(definition: str) -> tuple[str, float]:
 
 async def sum_used_seconds(session: Session, job_ids: Collection[str]) -> dict[str, float]:
     """Returns the seconds for which jobs held slots in ended attempts, without lost time."""
+    if not job_ids:
+        return {}
     found: dict[str, float] = {}
-    for some in split_values(list(job_ids)):
-        query = select(
-            UsageEntryRow.job_id, UsageEntryRow.started_at, UsageEntryRow.ended_at
-        ).where(UsageEntryRow.job_id.in_(some), UsageEntryRow.kind == "used")
-        for job_id, start, end in await session.execute(query):
-            found[job_id] = found.get(job_id, 0.0) + (end - start).total_seconds()
+    query = select(UsageEntryRow.job_id, UsageEntryRow.started_at, UsageEntryRow.ended_at).where(
+        is_any_of(UsageEntryRow.job_id, job_ids), UsageEntryRow.kind == "used"
+    )
+    for job_id, start, end in await session.execute(query):
+        found[job_id] = found.get(job_id, 0.0) + (end - start).total_seconds()
     return found
 
 
@@ -175,13 +171,15 @@ async def list_ended(session: Session, pool: str, kinds: Collection[JobKind]) ->
     Those with the same definition, and those with the same agent and environment. Jobs that
     somebody cancelled and those that infrastructure ended count as stopped before their end.
     """
+    if not kinds:
+        return []
     hashes = {kind.definition_hash for kind in kinds}
     pairs = {(kind.environment, kind.agent) for kind in kinds}
     found: dict[str, Any] = {}
-    for some in split_values(sorted(hashes)):
-        found |= await _load_ended(session, pool, ExperimentRow.definition_hash.in_(some))
-    for few in split_values(sorted(pairs)):
-        matches = tuple_(ExperimentRow.env, ExperimentRow.agent).in_(few)
+    for matches in (
+        is_any_of(ExperimentRow.definition_hash, hashes),
+        is_any_pair(ExperimentRow.env, ExperimentRow.agent, pairs),
+    ):
         found |= await _load_ended(session, pool, matches)
     seconds = await sum_used_seconds(session, found)
     rows = sorted(found.values(), key=lambda row: row.finished_at, reverse=True)

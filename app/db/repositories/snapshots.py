@@ -9,14 +9,14 @@ from sqlalchemy.orm import InstrumentedAttribute, aliased
 
 from app.db.clock import db_now
 from app.db.engine import Session
+from app.db.list_parameters import is_listed
 from app.db.models.artifacts import ArtifactRow
 from app.db.models.curves import EvaluationRow
 from app.db.models.experiments import ExperimentRow, RunRow
 from app.db.models.jobs import AttemptRow, AttemptRunRow
 from app.db.models.snapshots import SnapshotFileRow, SnapshotRow
-from app.db.repositories.combined_reads import Read, fetch_all
+from app.db.prepared import Read, fetch_all
 from app.db.repositories.keyset_pages import select_page
-from app.db.repositories.listed_values import is_listed, write_list
 from app.domain.paging import Keyset
 from palestra.contract.names import EvaluationSource
 from palestra.contract.states import AttemptState, SnapshotState
@@ -206,15 +206,12 @@ async def list_links(
 
     Columns: run, fence, fence resumed from, and env_step and update of the snapshot resumed from.
     """
-    dialect = session.get_bind().dialect.name
-    (found,) = await fetch_all(
-        session, [Read(_select_links(dialect), write_list(dialect, list(run_ids)))]
-    )
+    (found,) = await fetch_all(session, [Read(_select_links(), {"ids": run_ids})])
     return [tuple(row) for row in found]
 
 
 @cache
-def _select_links(dialect: str) -> Any:
+def _select_links() -> Any:
     source = aliased(SnapshotRow)
     return (
         select(
@@ -228,7 +225,7 @@ def _select_links(dialect: str) -> Any:
             source,
             and_(source.id == AttemptRunRow.snapshot_id, source.run_id == AttemptRunRow.run_id),
         )
-        .where(is_listed(dialect, AttemptRunRow.run_id), AttemptRunRow.training)
+        .where(is_listed(AttemptRunRow.run_id), AttemptRunRow.training)
     )
 
 

@@ -29,7 +29,6 @@ from app.db.models.pools import PoolRow, ProjectPoolRow
 from app.db.models.projects import ProjectRow
 from app.db.models.usage import UsageAccountRow
 from app.db.repositories import dependencies, job_queue, queue_groups
-from app.db.repositories.built_statements import fetch
 from app.db.repositories.jobs import may_start_now
 from app.domain.queue.start_order import Group, QueuedJob, UsageAccount
 from palestra.contract.job_options import Limits
@@ -106,7 +105,7 @@ class LiveUsage:
 
 async def load_shares(session: Session, pool: str) -> dict[str, float]:
     """Returns the share of each project that a pool admits, without deleted ones."""
-    return dict(await fetch(session, select_shares(), pool=pool))
+    return dict((await session.execute(select_shares(), {"pool": pool})).all())
 
 
 @cache
@@ -124,7 +123,7 @@ async def load_usage(session: Session, pool: str) -> dict[UsageAccount, float]:
     """Returns the usage of each account of a pool by attempts that have ended."""
     return {
         UsageAccount(project_id, user_id): seconds
-        for project_id, user_id, seconds in await fetch(session, select_usage(), pool=pool)
+        for project_id, user_id, seconds in await session.execute(select_usage(), {"pool": pool})
     }
 
 
@@ -145,8 +144,8 @@ async def load_live_usage(session: Session, pool: str) -> list[LiveUsage]:
             devices=int(count),
             weight=float(weight),
         )
-        for project_id, user_id, name, count, weight in await fetch(
-            session, select_live_usage(), pool=pool
+        for project_id, user_id, name, count, weight in await session.execute(
+            select_live_usage(), {"pool": pool}
         )
     ]
 
@@ -188,19 +187,18 @@ async def load_heads(
     if session.get_bind().dialect.name != "sqlite":
         columns = zip(*queue_groups.build_keys(wanted), strict=True)
         values |= zip(_GROUP_COLUMNS, map(list, columns), strict=True)
-        rows = list(await fetch(session, _select_heads_of_many(excludes=bool(excluded)), **values))
+        rows = (await session.execute(_select_heads_of_many(excludes=bool(excluded)), values)).all()
     elif len(wanted) <= _FEW_GROUPS:
         statement = _select_heads_of_one(excludes=bool(excluded))
         rows = [
             row
             for group in wanted
-            for row in await fetch(session, statement, **values, **group._asdict())
+            for row in await session.execute(statement, {**values, **group._asdict()})
         ]
     else:
         values["groups"] = queue_groups.build_keys(wanted)
-        rows = list(
-            await fetch(session, _select_heads_by_number(excludes=bool(excluded)), **values)
-        )
+        statement = _select_heads_by_number(excludes=bool(excluded))
+        rows = (await session.execute(statement, values)).all()
     found: dict[Group, list[LoadedJob]] = {group: [] for group in wanted}
     for row in rows:
         loaded = _to_job(row)

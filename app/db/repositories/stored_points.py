@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, and_, or_, select
 
 from app.db.engine import Session
+from app.db.list_parameters import is_any_of
 from app.db.models.curves import BlockRow, EvaluationRow, SeriesRow, TailRow
 from app.db.models.jobs import AttemptRow, AttemptRunRow
-from app.db.repositories.value_lists import split_values
 
 
 class RecordKey(NamedTuple):
@@ -73,18 +73,16 @@ async def list_parts(
     session: Session, run_id: str, series_ids: Collection[int], after: RecordKey | None
 ) -> list[StoredPart]:
     """Returns what holds the points of series that follow a record, in the order of the points."""
-    found: list[StoredPart] = []
-    for some in split_values(series_ids):
-        blocks = select(
-            BlockRow.fence,
-            BlockRow.attempt_id,
-            BlockRow.first_seq,
-            BlockRow.last_seq,
-            BlockRow.points,
-            BlockRow.id,
-            BlockRow.series_id,
-        ).where(BlockRow.series_id.in_(some), *_follows(BlockRow, after))
-        found += [_part(*row) for row in await session.execute(blocks)]
+    blocks = select(
+        BlockRow.fence,
+        BlockRow.attempt_id,
+        BlockRow.first_seq,
+        BlockRow.last_seq,
+        BlockRow.points,
+        BlockRow.id,
+        BlockRow.series_id,
+    ).where(is_any_of(BlockRow.series_id, series_ids), *_follows(BlockRow, after))
+    found = [_part(*row) for row in await session.execute(blocks)]
     tails = select(
         TailRow.fence,
         TailRow.attempt_id,

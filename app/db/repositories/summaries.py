@@ -8,7 +8,9 @@ from typing import Any, Final, NamedTuple, cast
 
 from sqlalchemy import Table, and_, bindparam, delete, or_, select, update
 
+from app.db import prepared
 from app.db.engine import Session
+from app.db.list_parameters import is_any_of
 from app.db.models.base import Base
 from app.db.models.curves import BlockRow, SeriesRow
 from app.db.models.events import EventRow
@@ -22,10 +24,8 @@ from app.db.models.summaries import (
     ThresholdCrossingRow,
     ThresholdRow,
 )
-from app.db.repositories import combined_writes
-from app.db.repositories.combined_writes import Write
+from app.db.prepared import Write
 from app.db.repositories.stale_summaries import mark_stale
-from app.db.repositories.value_lists import split_values
 from app.db.upsert import build_insert, insert_new
 
 _CHANGES: Final = ("points", "evaluation", "run")
@@ -147,8 +147,7 @@ async def load_runs(session: Session, run_ids: Collection[str]) -> list[Summaris
     )
     return [
         SummarisedRun(*row)
-        for some in split_values(run_ids)
-        for row in await session.execute(query.where(RunRow.id.in_(some)))
+        for row in await session.execute(query.where(is_any_of(RunRow.id, run_ids)))
     ]
 
 
@@ -163,8 +162,7 @@ async def load_states(session: Session, run_ids: Collection[str]) -> dict[str, S
     )
     return {
         row[0]: SummaryState(*row)
-        for some in split_values(run_ids)
-        for row in await session.execute(query.where(RunSummaryRow.run_id.in_(some)))
+        for row in await session.execute(query.where(is_any_of(RunSummaryRow.run_id, run_ids)))
     }
 
 
@@ -176,10 +174,9 @@ async def load_series(
     query = select(SeriesSummaryRow, SeriesNameRow.name).join(
         SeriesNameRow, SeriesNameRow.id == SeriesSummaryRow.name_id
     )
-    for some in split_values(run_ids):
-        rows = await session.execute(query.where(SeriesSummaryRow.run_id.in_(some)))
-        for row, name in rows:
-            found[row.run_id][name] = row
+    rows = await session.execute(query.where(is_any_of(SeriesSummaryRow.run_id, run_ids)))
+    for row, name in rows:
+        found[row.run_id][name] = row
     return found
 
 
@@ -228,9 +225,8 @@ async def load_crossings(
     row = ThresholdCrossingRow
     query = select(row.run_id, row.threshold_id, row.env_step, row.wall, row.seconds)
     found: dict[str, dict[int, KeptCrossing]] = defaultdict(dict)
-    for some in split_values(run_ids):
-        for one in await session.execute(query.where(row.run_id.in_(some))):
-            found[one.run_id][one.threshold_id] = KeptCrossing(one.env_step, one.wall, one.seconds)
+    for one in await session.execute(query.where(is_any_of(row.run_id, run_ids))):
+        found[one.run_id][one.threshold_id] = KeptCrossing(one.env_step, one.wall, one.seconds)
     return found
 
 
@@ -243,13 +239,12 @@ async def write(session: Session, summaries: Sequence[NewSummary]) -> set[str]:
     names = await _find_names(session, {name for one in taken for name in one.series})
     setups = await _find_setups(session, {one.run[1:2] + one.run[4:6] for one in taken})
     replaced = [one.run.id for one in taken if one.replaces]
-    for some in split_values(replaced):
-        for model in (SeriesSummaryRow, ThresholdCrossingRow):
-            await session.execute(
-                delete(model)
-                .where(model.run_id.in_(some))
-                .execution_options(synchronize_session=False)
-            )
+    for model in (SeriesSummaryRow, ThresholdCrossingRow) if replaced else ():
+        await session.execute(
+            delete(model)
+            .where(is_any_of(model.run_id, replaced))
+            .execution_options(synchronize_session=False)
+        )
     rows = [
         {
             "run_id": one.run.id,
@@ -299,11 +294,10 @@ def _build_replacement(dialect: str, model: type[Base]) -> Any:
 
 async def _advance(session: Session, summaries: Sequence[NewSummary]) -> list[NewSummary]:
     """Writes how far runs are summarised; returns those that no other process wrote meanwhile."""
-    versions: dict[str, int] = {}
-    for some in split_values([one.run.id for one in summaries if one.state is not None]):
-        query = select(RunSummaryRow.run_id, RunSummaryRow.version)
-        query = query.where(RunSummaryRow.run_id.in_(some)).order_by(RunSummaryRow.run_id)
-        versions.update((await session.execute(query.with_for_update())).all())
+    known_ids = [one.run.id for one in summaries if one.state is not None]
+    query = select(RunSummaryRow.run_id, RunSummaryRow.version).order_by(RunSummaryRow.run_id)
+    query = query.where(is_any_of(RunSummaryRow.run_id, known_ids)).with_for_update()
+    versions = dict((await session.execute(query)).all()) if known_ids else {}
     taken = []
     for one in summaries:
         if one.state is None:
@@ -317,7 +311,7 @@ async def _advance(session: Session, summaries: Sequence[NewSummary]) -> list[Ne
         for one in taken
         if one.state is not None
     ]
-    await combined_writes.execute_in(session, [Write(_ADVANCE, advanced)])
+    await prepared.write(session, [Write(_ADVANCE, advanced)])
     return taken
 
 
@@ -336,18 +330,15 @@ async def _find_names(session: Session, names: Collection[str]) -> dict[str, int
     """Returns the IDs of names of series, which are added where they are missing."""
     query = select(SeriesNameRow.name, SeriesNameRow.id)
 
-    async def find(wanted: Collection[str]) -> dict[str, int]:
-        return {
-            name: name_id
-            for some in split_values(wanted)
-            for name, name_id in await session.execute(query.where(SeriesNameRow.name.in_(some)))
-        }
+    async def find(some: Collection[str]) -> dict[str, int]:
+        return dict((await session.execute(query.where(is_any_of(SeriesNameRow.name, some)))).all())
 
     found = await find(names)
     missing = sorted(set(names) - found.keys())
-    for some in split_values(missing):
-        await session.execute(insert_new(session, SeriesNameRow, [{"name": one} for one in some]))
-    return found | (await find(missing) if missing else {})
+    if not missing:
+        return found
+    await session.execute(insert_new(session, SeriesNameRow), [{"name": name} for name in missing])
+    return found | await find(missing)
 
 
 Setup = tuple[str, str, str]

@@ -4,9 +4,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-from sqlalchemy import Table, bindparam, event, func, insert, select, tuple_, update
+from sqlalchemy import Table, bindparam, event, func, insert, select, update
 
+from app.db import prepared
 from app.db.engine import Session
+from app.db.list_parameters import is_any_pair
 from app.db.models.curves import (
     EpochStatsRow,
     EvaluationRow,
@@ -17,16 +19,11 @@ from app.db.models.curves import (
 from app.db.models.experiments import RunRow
 from app.db.models.jobs import AttemptRow
 from app.db.models.logs import LogBlockRow
-from app.db.repositories import combined_writes
-from app.db.repositories.combined_writes import Write
-from app.db.repositories.value_lists import split_values
+from app.db.prepared import Write
 from app.db.repositories.writers import CarriedRun
 
 SeriesKey = tuple[str, str]
 """Run and name."""
-
-_MAX_SURPLUS: Final = 4
-"""How many times as many series as are wanted one query may find."""
 
 
 async def lock_runs(session: Session, run_ids: Collection[str]) -> Mapping[str, RunRow]:
@@ -66,26 +63,10 @@ async def load_series(session: Session, keys: Collection[SeriesKey]) -> dict[Ser
     missing = wanted - found.keys()
     if not missing:
         return found
-    query = select(SeriesRow.run_id, SeriesRow.name, SeriesRow.id)
-    runs, names = {run_id for run_id, _ in missing}, {name for _, name in missing}
-    # SQLAlchemy takes ten times as long to write a list of pairs as two lists. Where few runs have
-    # the same names, the two lists would find too many series.
-    if len(runs) * len(names) <= _MAX_SURPLUS * len(missing):
-        queries = [
-            query.where(SeriesRow.run_id.in_(runs), SeriesRow.name.in_(some))
-            for some in split_values(names)
-        ]
-    else:
-        queries = [
-            query.where(tuple_(SeriesRow.run_id, SeriesRow.name).in_(some))
-            for some in split_values(missing)
-        ]
-    loaded = {
-        (run_id, name): series_id
-        for one in queries
-        for run_id, name, series_id in await session.execute(one)
-        if (run_id, name) in missing
-    }
+    query = select(SeriesRow.run_id, SeriesRow.name, SeriesRow.id).where(
+        is_any_pair(SeriesRow.run_id, SeriesRow.name, missing)
+    )
+    loaded = {(run_id, name): series_id for run_id, name, series_id in await session.execute(query)}
     if loaded:
         _remember_after_commit(session, loaded)
     return found | loaded
@@ -198,7 +179,7 @@ async def write_group(session: Session, group: GroupRows) -> None:
         Write(_ACKNOWLEDGE, group.acked),
         Write(_ADVANCE, progress),
     ]
-    await combined_writes.execute_in(session, writes)
+    await prepared.write(session, writes)
 
 
 async def add_evaluations(

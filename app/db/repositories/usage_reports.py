@@ -8,7 +8,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Integer, case, func, literal, select
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
-from sqlalchemy.sql.visitors import InternalTraversal
+from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import Float
 
 from app.db.clock import Timestamp
@@ -186,53 +186,40 @@ def _time(moment: datetime) -> ColumnElement[datetime]:
     return literal(moment, Timestamp())
 
 
-class _SecondsAfter(ColumnElement[float]):
+class _SecondsAfter(FunctionElement[float]):
     """The seconds from a fixed time to a column of the type `Timestamp`."""
 
     inherit_cache = True
     type = Float(precision=53)
-    # Read by SQLAlchemy.
-    _traverse_internals = [  # noqa: RUF012
-        ("moment", InternalTraversal.dp_clauseelement),
-        ("start", InternalTraversal.dp_clauseelement),
-    ]
 
     def __init__(self, moment: ColumnElement[datetime], start: datetime) -> None:
-        self.moment = moment
-        self.start = _time(start)
+        super().__init__(moment, _time(start))
 
 
 @compiles(_SecondsAfter, "sqlite")
 def _sqlite_seconds(element: _SecondsAfter, compiler: SQLCompiler, **options: Any) -> str:
-    moment = compiler.process(element.moment, **options)
-    start = compiler.process(element.start, **options)
+    moment, start = (compiler.process(clause, **options) for clause in element.clauses)
     return f"(CAST(({moment}) - ({start}) AS REAL) / 1000000.0)"
 
 
 @compiles(_SecondsAfter, "postgresql")
 def _postgresql_seconds(element: _SecondsAfter, compiler: SQLCompiler, **options: Any) -> str:
-    moment = compiler.process(element.moment, **options)
-    start = compiler.process(element.start, **options)
+    moment, start = (compiler.process(clause, **options) for clause in element.clauses)
     return f"CAST(EXTRACT(EPOCH FROM ({moment}) - ({start})) AS DOUBLE PRECISION)"
 
 
-class _Floor(ColumnElement[int]):
+class _Floor(FunctionElement[int]):
     """A number that is not negative, rounded down; SQLite need not have the function `floor`."""
 
     inherit_cache = True
     type = Integer()
-    # Read by SQLAlchemy.
-    _traverse_internals = [("number", InternalTraversal.dp_clauseelement)]  # noqa: RUF012
-
-    def __init__(self, number: ColumnElement[float]) -> None:
-        self.number = number
 
 
 @compiles(_Floor, "sqlite")
 def _sqlite_floor(element: _Floor, compiler: SQLCompiler, **options: Any) -> str:
-    return f"CAST(({compiler.process(element.number, **options)}) AS INTEGER)"
+    return f"CAST(({compiler.process(element.clauses, **options)}) AS INTEGER)"
 
 
 @compiles(_Floor, "postgresql")
 def _postgresql_floor(element: _Floor, compiler: SQLCompiler, **options: Any) -> str:
-    return f"CAST(FLOOR({compiler.process(element.number, **options)}) AS INTEGER)"
+    return f"CAST(FLOOR({compiler.process(element.clauses, **options)}) AS INTEGER)"

@@ -8,8 +8,8 @@ from typing import Final
 from sqlalchemy import ColumnElement, and_, case, func, or_, select
 
 from app.db.engine import Session
+from app.db.list_parameters import is_any_of
 from app.db.models.jobs import JobRow
-from app.db.repositories.value_lists import split_values
 from palestra.contract.names import PriorityClass
 from palestra.contract.states import JobState
 
@@ -63,11 +63,10 @@ async def count_by_class(
 
 async def filter_ids(session: Session, wanted: WaitingFilter, ids: Collection[str]) -> set[str]:
     """Returns which of the given jobs match."""
-    found: set[str] = set()
-    for some in split_values(ids):
-        query = select(JobRow.id).where(*wanted.conditions(), JobRow.id.in_(some))
-        found |= set(await session.scalars(query))
-    return found
+    if not ids:
+        return set()
+    query = select(JobRow.id).where(*wanted.conditions(), is_any_of(JobRow.id, ids))
+    return set(await session.scalars(query))
 
 
 async def list_rest(

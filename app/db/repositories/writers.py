@@ -12,11 +12,11 @@ from typing import Any, Final
 from sqlalchemy import or_, select
 
 from app.db.engine import Session
+from app.db.list_parameters import is_listed
 from app.db.models.experiments import RunRow
 from app.db.models.jobs import AttemptRow, AttemptRunRow
+from app.db.prepared import Read, fetch_all
 from app.db.repositories.attempts import LIVE
-from app.db.repositories.combined_reads import Read, fetch_all
-from app.db.repositories.listed_values import is_listed, write_list
 
 # An IN list cannot be compiled before the other parameters are known.
 _IS_LIVE: Final = or_(*(AttemptRow.state == state for state in LIVE))
@@ -64,10 +64,9 @@ async def lock(session: Session, attempt_ids: Collection[str]) -> dict[str, Writ
     Other ingests and claims wait for the attempts and their runs, which are locked in the order of
     their IDs. Both statements travel together; the second one sees the attempts as they are locked.
     """
-    dialect = session.get_bind().dialect.name
-    values = write_list(dialect, list(attempt_ids))
+    values = {"ids": attempt_ids}
     attempts, runs = await fetch_all(
-        session, [Read(_select_attempts(dialect), values), Read(_select_runs(dialect), values)]
+        session, [Read(_select_attempts(), values), Read(_select_runs(), values)]
     )
     writers = {row.id: Writer(*row) for row in attempts}
     for attempt_id, *columns in runs:
@@ -77,14 +76,14 @@ async def lock(session: Session, attempt_ids: Collection[str]) -> dict[str, Writ
 
 
 @cache
-def _select_attempts(dialect: str) -> Any:
+def _select_attempts() -> Any:
     columns = AttemptRow.id, AttemptRow.project_id, AttemptRow.job_id
     query = select(*columns, _IS_LIVE.label("is_live"), AttemptRow.acked_seq)
-    return query.where(is_listed(dialect, AttemptRow.id)).order_by(AttemptRow.id).with_for_update()
+    return query.where(is_listed(AttemptRow.id)).order_by(AttemptRow.id).with_for_update()
 
 
 @cache
-def _select_runs(dialect: str) -> Any:
+def _select_runs() -> Any:
     query = (
         select(
             AttemptRunRow.attempt_id,
@@ -101,6 +100,6 @@ def _select_runs(dialect: str) -> Any:
         )
         .join(AttemptRow, AttemptRow.id == AttemptRunRow.attempt_id)
         .join(RunRow, RunRow.id == AttemptRunRow.run_id)
-        .where(is_listed(dialect, AttemptRow.id), _IS_LIVE)
+        .where(is_listed(AttemptRow.id), _IS_LIVE)
     )
     return query.order_by(RunRow.id).with_for_update(of=RunRow, key_share=True)

@@ -9,7 +9,6 @@ from app.db.models.access import TokenRow
 from app.db.repositories import access as rows
 from app.db.repositories import callers
 from app.db.repositories import login_sessions as login_rows
-from app.db.repositories import pools as pool_rows
 from app.db.repositories import tokens as token_rows
 from app.db.repositories.callers import Caller, LoginCaller, TokenCaller
 from app.domain.principal import Principal, Via
@@ -43,19 +42,11 @@ async def find_by_token(source: Database | Session, secret: str) -> Principal | 
     if not secret.startswith(_OF_MACHINES):
         found = await callers.find_by_token(source, digest)
         return None if found is None else build_user_of_token(found)
-    if isinstance(source, Database):
-        async with source.glance() as session:
-            return await _find_machine(session, secret, digest)
-    return await _find_machine(source, secret, digest)
-
-
-async def _find_machine(session: Session, secret: str, digest: str) -> Principal | None:
-    """Returns the principal of a secret that is no person's."""
     if secret.startswith("pla_"):
-        return await _principal_of_attempt(session, digest)
+        return await _principal_of_attempt(source, digest)
     if secret.startswith("plw_"):
-        return await _principal_of_worker(session, secret, digest)
-    return await _principal_of_enrolment(session, secret, digest)
+        return await _principal_of_worker(source, secret, digest)
+    return await _principal_of_enrolment(source, secret, digest)
 
 
 def build_user_of_token(found: TokenCaller) -> Principal:
@@ -69,8 +60,8 @@ def build_user_of_token(found: TokenCaller) -> Principal:
     return replace(caller, is_bound=is_bound, is_admin=caller.is_admin and not is_bound)
 
 
-async def _principal_of_attempt(session: Session, digest: str) -> Principal | None:
-    attempt = await rows.find_attempt_by_token(session, digest)
+async def _principal_of_attempt(source: Database | Session, digest: str) -> Principal | None:
+    attempt = await callers.find_attempt(source, digest)
     if attempt is None:
         return None
     return Principal(
@@ -82,24 +73,27 @@ async def _principal_of_attempt(session: Session, digest: str) -> Principal | No
     )
 
 
-async def _principal_of_enrolment(session: Session, secret: str, digest: str) -> Principal | None:
-    found = await pool_rows.find_token_by_secret(session, digest)
-    if found is None:
+async def _principal_of_enrolment(
+    source: Database | Session, secret: str, digest: str
+) -> Principal | None:
+    token = await callers.find_enrolment(source, digest)
+    if token is None:
         return None
-    token, pool = found
     return Principal(
         user_id="",
         user=f"enrolment token {token.name}",
         via="enrolment",
         scopes=frozenset({Scope.WORKER}),
         enrolment_id=token.id,
-        pool=pool.name,
+        pool=token.pool,
         derivation_key=derive_key(secret),
     )
 
 
-async def _principal_of_worker(session: Session, secret: str, digest: str) -> Principal | None:
-    worker = await rows.find_worker_by_secret(session, digest)
+async def _principal_of_worker(
+    source: Database | Session, secret: str, digest: str
+) -> Principal | None:
+    worker = await callers.find_worker(source, digest)
     if worker is None:
         return None
     return Principal(

@@ -8,11 +8,11 @@ import orjson
 
 from app.db.engine import Database, Session
 from app.db.models.experiments import RunRow
+from app.db.prepared import Plan, carry_out, carry_out_in_snapshot
 from app.db.repositories import experiments as rows
 from app.db.repositories import jobs as job_rows
 from app.db.repositories import run_index, run_lists, runs_by_keys
 from app.db.repositories import workers as worker_rows
-from app.db.repositories.combined_reads import Plan, carry_out, carry_out_in_snapshot
 from app.db.repositories.list_sorting import read_place
 from app.db.repositories.listed_runs import ListedRuns
 from app.db.repositories.run_lists import Listed, WantedPage
@@ -65,9 +65,7 @@ async def list_runs(
     if not wanted.columns and run_index.is_covered(orders, terms):
         place = read_place(after, ["number"])
         page = WantedPage(terms, orders[0], requests.build_scope(principal), place, request.limit)
-        async with database.glance() as session:
-            plan = _plan_by_index(session.get_bind().dialect.name, page)
-            found = await carry_out_in_snapshot(session, plan)
+        found = await carry_out_in_snapshot(database, _plan_by_index(database.dialect_name, page))
         if found is not None:
             keys, listed = found
             return RunPage(build_documents(listed), pages.find_next(keys, request))
@@ -81,7 +79,7 @@ def _plan_by_index(dialect: str, page: WantedPage) -> Plan[tuple[Listed, ListedR
         return None
     run_ids = [run_id for run_id, _ in keys[: page.limit]]
     # Rights are not taken from copies in summaries.
-    listed = yield from plan_documents(dialect, run_ids, frozenset(page.scope.project_ids))
+    listed = yield from plan_documents(run_ids, frozenset(page.scope.project_ids))
     return keys, listed
 
 
@@ -106,7 +104,7 @@ async def _list_runs(
     page = WantedPage(terms, first, found.scope, place, request.limit, tuple(further))
     keys = await runs_by_keys.list_page(session, page)
     run_ids = [run_id for run_id, _ in keys[: request.limit]]
-    plan = plan_documents(session.get_bind().dialect.name, run_ids, principal.project_ids)
+    plan = plan_documents(run_ids, principal.project_ids)
     listed = await carry_out(session, plan)
     items = build_documents(listed)
     of_runs = [(row.project_id, row.experiment_id) for row in listed.rows]

@@ -87,7 +87,7 @@ class TailLimit:
 
     async def _count(self) -> None:
         self._counted_at = time.monotonic()
-        async with self._database.glance() as session:
+        async with self._database.read() as session:
             self._batches = Counter(await rows.count_tails_by_run(session))
         self._total = self._batches.total()
         refuses = self._total >= self._of_all or any(

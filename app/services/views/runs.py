@@ -14,10 +14,9 @@ from app.db.engine import Session
 from app.db.models.curves import EvaluationRow
 from app.db.models.experiments import RunRow
 from app.db.models.summaries import FindingRow
+from app.db.prepared import Plan, carry_out
 from app.db.repositories import listed_runs
-from app.db.repositories.combined_reads import Plan, carry_out
-from app.db.repositories.known_contents import KnownContents
-from app.db.repositories.listed_runs import ListedRuns
+from app.db.repositories.listed_runs import KnownContents, ListedRuns
 from app.services.views.columns import RUN_COLUMNS, columns_of, construct
 from app.services.views.login_names import DELETED_USER
 from palestra.contract import telemetry
@@ -53,7 +52,7 @@ async def run_views(session: Session, rows: Sequence[RunRow]) -> list[RunView]:
     """Returns the views of runs in the order of their rows."""
     if not rows:
         return []
-    plan = plan_documents(session.get_bind().dialect.name, [row.id for row in rows], None)
+    plan = plan_documents([row.id for row in rows], None)
     found = build_documents(await carry_out(session, plan))
     return [RunView.model_validate_json(orjson.dumps(one, option=WRITING)) for one in found]
 
@@ -62,11 +61,9 @@ WRITING: Final = orjson.OPT_UTC_Z
 """How documents of runs are written: times as those of all other answers."""
 
 
-def plan_documents(
-    dialect: str, run_ids: Sequence[str], project_ids: frozenset[str] | None
-) -> Plan[ListedRuns]:
+def plan_documents(run_ids: Sequence[str], project_ids: frozenset[str] | None) -> Plan[ListedRuns]:
     """Reads what `build_documents` needs; see `listed_runs.plan_page`."""
-    return listed_runs.plan_page(dialect, run_ids, project_ids, _loops, _evaluations)
+    return listed_runs.plan_page(run_ids, project_ids, _loops, _evaluations)
 
 
 def build_documents(listed: ListedRuns) -> list[RunDocument]:

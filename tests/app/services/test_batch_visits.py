@@ -10,13 +10,14 @@ import pytest
 from sqlalchemy import func, select, text
 from sqlalchemy.exc import IntegrityError, StatementError
 
+from app.db import prepared
+from app.db.drivers.postgresql import PipelinedConnection
+from app.db.drivers.sqlite import SingleCallConnection
 from app.db.engine import Database
 from app.db.models.curves import TailRow
 from app.db.models.events import EventRow
-from app.db.postgres import PipelinedConnection
-from app.db.repositories import combined_writes, telemetry
-from app.db.repositories.combined_writes import Write
-from app.db.sqlite import SingleCallConnection
+from app.db.prepared import Write
+from app.db.repositories import telemetry
 from app.services.events import event_log
 from tests.app.services.telemetry_training import Training
 from tests.support import records
@@ -26,8 +27,8 @@ pytestmark = pytest.mark.both_databases(
     "Statements go together to a thread on SQLite, and in a pipeline on PostgreSQL.",
     of=(
         "app.db.engine",
-        "app.db.postgres",
-        "app.db.repositories.combined_writes",
+        "app.db.drivers.postgresql",
+        "app.db.prepared",
     ),
 )
 
@@ -92,7 +93,7 @@ async def test_a_batch_asks_the_database_twice_at_most(
 async def _defer_clashing(session: Any, run_id: str = "run_without_row") -> None:
     row = {"run_id": run_id, "attempt_id": "att_without_row", "fence": 1}
     row |= {"first_seq": 1, "last_seq": 1, "points": 1, "content": b""}
-    await combined_writes.execute_in(session, [Write(telemetry.ADD_TAILS, [row])])
+    await prepared.write(session, [Write(telemetry.ADD_TAILS, [row])])
 
 
 @pytest.mark.parametrize(

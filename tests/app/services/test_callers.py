@@ -22,10 +22,7 @@ from tests.support.statements import note_statements
 
 pytestmark = pytest.mark.both_databases(
     "The statement that finds a caller is compiled for each database.",
-    of=(
-        "app.db.repositories.built_statements",
-        "app.db.repositories.combined_reads",
-    ),
+    of=("app.db.prepared",),
 )
 
 
@@ -68,7 +65,7 @@ async def find(database: Database, secret: str) -> Principal | None:
     with note_statements(database) as statements:
         found = await _find(database, secret)
     assert [one.partition(" ")[0] for one in statements] == ["SELECT"]
-    async with database.glance() as session:
+    async with database.read() as session:
         assert await _find(session, secret) == found
     return found
 

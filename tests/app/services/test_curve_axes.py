@@ -13,11 +13,7 @@ from tests.support.records import Json
 
 pytestmark = pytest.mark.both_databases(
     "Lists of curves and of blocks are parameters of other types on each database.",
-    of=(
-        "app.db.repositories.curve_queries",
-        "app.db.repositories.listed_values",
-        "app.db.repositories.queried_runs",
-    ),
+    of=("app.db.list_parameters",),
 )
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from app.db.drivers.sqlite import SingleCallConnection
 from app.db.engine import Database
-from app.db.sqlite import SingleCallConnection
 from app.metrics import pyramid
 from app.services.curves import buckets, curves, stored_curves
 from app.services.curves.buckets import BucketRequest

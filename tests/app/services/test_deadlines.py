@@ -50,7 +50,7 @@ async def test_a_statement_over_its_deadline_is_ended_and_the_connection_goes_on
 
 async def test_a_single_statement_has_the_deadline(hasty: Database) -> None:
     with pytest.raises(OperationalError) as caught:
-        async with hasty.glance() as session:
+        async with hasty.open_without_transaction() as session:
             await session.execute(text(ENDLESS))
     assert faults.exceeded_deadline(caught.value)
 

@@ -34,8 +34,7 @@ from tests.support.stored_points import read_columns
 pytestmark = pytest.mark.both_databases(
     "Each database combines the statements of a batch in its own way and stores other types.",
     of=(
-        "app.db.repositories.combined_reads",
-        "app.db.repositories.combined_writes",
+        "app.db.prepared",
         "app.db.repositories.telemetry",
         "app.db.repositories.writers",
     ),

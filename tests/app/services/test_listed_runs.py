@@ -2,9 +2,9 @@
 
 import pytest
 
-from app.db.repositories import combined_reads, listed_runs
-from app.db.repositories.combined_reads import Read
-from app.domain.definition_members import write_text
+from app.db import prepared
+from app.db.prepared import Read
+from app.db.repositories import listed_runs
 from tests.app.services.test_list_filters import list_runs
 from tests.app.services.test_list_filters import listed as listed
 from tests.support.server_fixture import World
@@ -14,10 +14,8 @@ pytestmark = [
     pytest.mark.both_databases(
         "Rows are read without the mapper, with types and lists of IDs that differ by database.",
         of=(
-            "app.db.repositories.built_statements",
-            "app.db.repositories.combined_reads",
-            "app.db.repositories.listed_runs",
-            "app.db.repositories.listed_values",
+            "app.db.list_parameters",
+            "app.db.prepared",
         ),
     ),
 ]
@@ -27,7 +25,6 @@ pytestmark = [
 async def test_rows_have_the_values_and_types_of_the_mapper(listed: World, part: str) -> None:
     runs = await list_runs(listed)
     async with listed.database.read() as session:
-        dialect = session.get_bind().dialect.name
         ids = {
             "definitions": sorted({run.experiment_id for run in runs}),
             "evaluations": [
@@ -37,14 +34,11 @@ async def test_rows_have_the_values_and_types_of_the_mapper(listed: World, part:
                 if view is not None
             ],
         }.get(part, [run.id for run in runs])
-        lists = {"ids": ids, "projects": [listed.project_id]}
-        values = {
-            name: write_text(some) if dialect == "sqlite" else some for name, some in lists.items()
-        }
+        values = {"ids": ids, "projects": [listed.project_id]}
         if part != "definitions":
             del values["projects"]
-        statement = getattr(listed_runs, f"_select_{part}")(dialect)
-        (found,) = await combined_reads.fetch_all(session, [Read(statement, values)])
+        statement = getattr(listed_runs, f"_select_{part}")()
+        (found,) = await prepared.fetch_all(session, [Read(statement, values)])
         expected = (await (await session.connection()).execute(statement, values)).all()
     assert len(found) == len(expected) > 0
     assert sorted(map(repr, map(tuple, found))) == sorted(map(repr, map(tuple, expected)))

@@ -31,10 +31,7 @@ from tests.support.training import train
 
 both_databases = pytest.mark.both_databases(
     "The databases store numbers and documents in types of their own.",
-    of=(
-        "app.db.models.base",
-        "app.db.repositories.queried_runs",
-    ),
+    of=("app.db.models.base",),
 )
 
 SPECIAL: list[float | str] = [

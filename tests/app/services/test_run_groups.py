@@ -102,10 +102,7 @@ KEYS = [
 
 @pytest.mark.both_databases(
     "The databases compute sums and means in types of their own.",
-    of=(
-        "app.db.repositories.filter_conditions",
-        "app.db.repositories.queried_runs",
-    ),
+    of=("app.db.repositories.filter_conditions",),
 )
 @pytest.mark.parametrize("few", [3_000, 0])
 async def test_groups_equal_numpy_over_the_runs_and_their_filter_selects_the_runs(

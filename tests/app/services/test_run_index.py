@@ -23,11 +23,9 @@ pytestmark = [
     pytest.mark.both_databases(
         "The plans of a page have other statements for each database.",
         of=(
-            "app.db.repositories.listed_runs",
             "app.db.repositories.partition_walk",
             "app.db.repositories.run_index",
             "app.services.runs.runs",
-            "app.services.views.runs",
         ),
     ),
 ]

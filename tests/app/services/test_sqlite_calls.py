@@ -12,12 +12,13 @@ import pytest
 from sqlalchemy import func, select, text
 from sqlalchemy.exc import IntegrityError
 
+from app.db import prepared
+from app.db.drivers.sqlite import SingleCallConnection, connect
 from app.db.engine import Database
 from app.db.models.curves import TailRow
 from app.db.models.events import EventRow
-from app.db.repositories import combined_writes, telemetry
-from app.db.repositories.combined_writes import Write
-from app.db.sqlite import SingleCallConnection, connect
+from app.db.prepared import Write
+from app.db.repositories import telemetry
 from app.services.access import principals, tokens
 from app.services.events import event_log
 from palestra.contract.access import TokenRequest
@@ -57,7 +58,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 async def _defer_tail(session: Any) -> None:
     connection = await session.connection()
-    await connection.run_sync(combined_writes.execute, [Write(telemetry.ADD_TAILS, [_CLASHING])])
+    await connection.run_sync(prepared.write_on, [Write(telemetry.ADD_TAILS, [_CLASHING])])
 
 
 def test_a_reading_transaction_takes_a_call_for_its_statement_and_one_for_its_end(

@@ -2,7 +2,7 @@
 
 A round trip costs more than most statements. So BEGIN goes with the transaction's first statement,
 and statements whose results nobody reads go with the next one or the commit, as on SQLite
-(`app.db.sqlite`). The server executes them in order, and none after one that fails.
+(`app.db.drivers.sqlite`). The server executes them in order, and none after one that fails.
 """
 
 import contextlib
