@@ -29,7 +29,6 @@ from app.api.login_rate import LoginClock
 from app.api.public_path import PublicPath
 from app.api.query import check_query
 from app.api.request_rate import RequestRate
-from app.api.route_table import RouteTable
 from app.api.security_middleware import Guard
 from app.api.turns import Turns
 from app.connections import Connections, create_protocol_class, raise_descriptor_limit
@@ -90,10 +89,10 @@ def create_app(settings: Settings) -> FastAPI:
     app.include_router(health.router, dependencies=[Depends(check_query)])
     v1.include(app)
     app.router.default = dashboard.Dashboard(settings.dashboard_dir, settings.public_path)
-    app.add_middleware(RouteTable, router=app.router, handlers=app.exception_handlers)
     app.add_middleware(Compression)
     app.add_middleware(HeadRequests, router=app.router)
-    app.add_middleware(Guard, host_names=settings.host_names, tls=settings.secure_cookies)
+    tls = settings.secure_cookies
+    app.add_middleware(Guard, host_names=settings.host_names, public=v1.PUBLIC, tls=tls)
     if settings.public_path:
         app.add_middleware(PublicPath, path=settings.public_path)
     app.openapi = cache(lambda: openapi.build(app))  # type: ignore[method-assign]
@@ -210,12 +209,10 @@ def _refuse_open_routes(app: FastAPI) -> None:
     """Fails at start if a route of the API declares no required permission."""
     for context in iter_route_contexts(app.routes):
         path = context.path or ""
-        if (
-            path.startswith(v1.PREFIX)
-            and path not in v1.PUBLIC_PATHS
-            and openapi.need_of(context) is None
-        ):
-            raise RuntimeError(f"{context.methods} {path} does not say what its caller needs")
+        if path.startswith(v1.PREFIX) and openapi.need_of(context) is None:
+            for method in context.methods or ():
+                if (method, path) not in v1.PUBLIC:
+                    raise RuntimeError(f"{method} {path} does not say what its caller needs")
 
 
 @asynccontextmanager

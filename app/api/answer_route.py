@@ -1,15 +1,17 @@
 """Routes whose answers workers read: they send no field that the worker's version does not know."""
 
 import json
-from typing import Final
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
 from app.api.errors import HttpProblemError
-from app.api.route_handler import Handler
 from app.domain.answer_fields import FIELDS, cut
 from palestra.contract.answers import CONTRACT_HEADER, CONTRACT_VERSION
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 _FIRST: Final = 1
 """Version of callers without the header: workers that were released before there was one."""
@@ -21,10 +23,7 @@ class AnswerRoute(APIRoute):
 
     def get_route_handler(self) -> Handler:
         """Returns the handler of requests; answers to older callers have no newer fields."""
-        return self.wrap_handler(super().get_route_handler())
-
-    def wrap_handler(self, handle: Handler) -> Handler:
-        """Returns a handler whose answers to older callers have no newer fields."""
+        handle = self.get_full_handler()
         model = self.response_model
         if model not in FIELDS:
             return handle
@@ -40,6 +39,10 @@ class AnswerRoute(APIRoute):
             return response
 
         return handle_versioned
+
+    def get_full_handler(self) -> Handler:
+        """Returns the handler of requests whose answers have all fields."""
+        return super().get_route_handler()
 
 
 def read_contract_version(request: Request) -> int:

@@ -11,10 +11,12 @@ from typing import Any, Final
 import structlog
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import iter_route_contexts
 from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 
 from app.api.deps import get_database
+from app.api.head_requests import list_methods
 from app.db import faults
 from app.domain.errors import (
     ConflictError,
@@ -202,8 +204,23 @@ async def _on_database_error(request: Request, error: Exception) -> Response:
 async def _on_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     code, detail = _SENTENCES.get(error.status_code, ("error", _title(error.status_code) + "."))
+    headers = error.headers
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers = {"Allow": ", ".join(sorted(_list_methods(request)))}
     return build_problem_response(
-        request, HttpProblemError(error.status_code, code, detail, headers=error.headers)
+        request, HttpProblemError(error.status_code, code, detail, headers=headers)
+    )
+
+
+def _list_methods(request: Request) -> frozenset[str]:
+    """Returns the methods of all routes at a path; a refusal of FastAPI names those of one."""
+    path = request.scope["path"]
+    return frozenset[str]().union(
+        *(
+            list_methods(context)
+            for context in iter_route_contexts(request.app.routes)
+            if context.path_regex.match(path)
+        )
     )
 
 

@@ -6,16 +6,17 @@ import time
 from collections.abc import Callable
 from typing import Final, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 
 from app.api.deps import get_broker_users
 from app.api.errors import HttpProblemError
+from app.api.resource_router import ResourceRouter
 from app.domain.errors import STORAGE_RETRY_SECONDS
 from app.services.queue.dispatcher_lease import Place, find_dispatcher
 from app.services.workers.broker_users import WorkerBrokerUsers
 from palestra.contract.views import View
 
-router = APIRouter(tags=["health"])
+router = ResourceRouter(tags=["health"])
 
 _CHECK_SECONDS: Final = 0.1
 """Least time between two checks of database and disks, which anybody may ask for."""

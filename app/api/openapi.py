@@ -15,7 +15,7 @@ from pydantic.json_schema import models_json_schema
 import palestra
 from app.api.auth import NEEDS, PROJECT
 from app.api.query import iterate_dependencies
-from app.api.strict_body import find_body_model
+from app.api.strict_body import JsonBody
 from palestra.contract.views import Problem
 
 _TEMPLATE: Final = "#/components/schemas/{model}"
@@ -100,7 +100,7 @@ def _add_models(
 
     A schema that differs from the response schema of the same name gets the suffix `Input`.
     """
-    bodies = [model for context in routes for model, _ in _bodies(context)]
+    bodies = [body.model for context in routes for body in _bodies(context)]
     models = list(dict.fromkeys(bodies))
     _, problem = models_json_schema([(Problem, "serialization")], ref_template=_TEMPLATE)
     schemas.update(problem["$defs"])
@@ -177,11 +177,10 @@ def _renamed(schema: Any, renamed: dict[str, str]) -> Any:
     return schema
 
 
-def _bodies(context: RouteContext) -> Iterator[tuple[type[BaseModel], bool]]:
+def _bodies(context: RouteContext) -> Iterator[JsonBody[Any]]:
     for dependant in iterate_dependencies(context.dependant):
-        found = find_body_model(dependant.call)
-        if found is not None:
-            yield found
+        if isinstance(dependant.call, JsonBody):
+            yield dependant.call
 
 
 def _complete_operation(
@@ -193,9 +192,10 @@ def _complete_operation(
     """Adds the body and every error response to an operation."""
     # 408, 414, 431 and 503 are refusals of the connection, before any route is found.
     refusals = {400, 408, 414, 421, 422, 431, 503}
-    for model, required in _bodies(context):
-        content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{names[model]}"}}}
-        operation["requestBody"] = {"required": required, "content": content}
+    for body in _bodies(context):
+        schema = {"$ref": _TEMPLATE.format(model=names[body.model])}
+        content = {"application/json": {"schema": schema}}
+        operation["requestBody"] = {"required": body.required, "content": content}
         refusals |= {413, 415}
     if need_of(context) is not None:
         refusals |= {401, 403, 429}

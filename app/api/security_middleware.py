@@ -1,5 +1,8 @@
 """The outermost layer: request ids, the Host allow-list, security headers and internal errors.
 
+Requests of the API without any credential are refused here, before a route is looked for: they are
+free to send, and anybody may.
+
 There are no CORS headers anywhere: other origins may not read answers.
 """
 
@@ -13,13 +16,20 @@ from fastapi import Request
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.errors import HttpProblemError, build_not_found, build_problem_response
+from app.api.errors import (
+    HttpProblemError,
+    build_not_found,
+    build_problem_response,
+    build_unauthenticated,
+)
 from app.domain.request_ids import new_request_id
 
 _log = structlog.get_logger("palestra.api")
 
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9_.-]{1,64}")
 _ID_HEADER: Final = b"x-request-id"
+_CREDENTIALS: Final = frozenset({b"authorization", b"cookie"})
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 _MAX_HOST_BYTES: Final = 300
 """Bytes of a `Host` header that are read: more than a host name with its port has."""
 _HOST: Final = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?", re.ASCII)
@@ -48,10 +58,25 @@ _Header = tuple[bytes, bytes]
 
 
 class Guard:
-    """ASGI middleware around every request."""
+    """ASGI middleware around every request.
 
-    def __init__(self, app: ASGIApp, host_names: frozenset[str], *, tls: bool = False) -> None:
+    Args:
+        app: Serves the requests.
+        host_names: Names by which the server is reached.
+        public: Methods and paths of the API that need no credential.
+        tls: Whether browsers reach the server by TLS.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        host_names: frozenset[str],
+        public: frozenset[tuple[str, str]],
+        *,
+        tls: bool = False,
+    ) -> None:
         self._app = app
+        self._public = public | {("HEAD", path) for method, path in public if method == "GET"}
         # The hosts of requests are few; a caller that sends many only displaces them.
         self._is_own_host = lru_cache(256)(partial(_is_own_host, host_names))
         headers = {**_HEADERS, "Strict-Transport-Security": "max-age=31536000"} if tls else _HEADERS
@@ -79,9 +104,12 @@ class Guard:
                 self._add_headers(scope, message, request_id)
             await send(message)
 
-        refusal = self._check_host(scope) or _check_nul(scope)
+        refusal = self._check_host(scope) or _check_nul(scope) or self._check_credential(scope)
         if refusal is not None:
-            await build_problem_response(Request(scope), refusal)(scope, receive, guarded)
+            answer = build_problem_response(Request(scope), refusal)
+            if scope["method"] == "HEAD":
+                answer.body = b""
+            await answer(scope, receive, guarded)
             return
         try:
             await self._app(scope, receive, guarded)
@@ -116,6 +144,14 @@ class Guard:
                 ),
             )
         return None
+
+    def _check_credential(self, scope: Scope) -> HttpProblemError | None:
+        method, path = scope["method"], scope["path"]
+        is_checked = method in _METHODS and path.startswith("/api/v1/")
+        if not is_checked or (method, path) in self._public:
+            return None
+        has_credential = any(name in _CREDENTIALS for name, _ in scope["headers"])
+        return None if has_credential else build_unauthenticated()
 
     def _add_headers(self, scope: Scope, message: Message, request_id: str) -> None:
         sent = message["headers"]

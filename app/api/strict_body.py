@@ -1,6 +1,6 @@
 """Reads JSON bodies strictly: exact content type, bounded size, valid text, then the model's rules.
 
-A route declares its body as `Annotated[Model, declare_json_body(Model)]`. FastAPI's own body
+A route declares its body as `Annotated[Model, Depends(JsonBody(Model))]`. FastAPI's own body
 parsing is not used: it reads before authentication, keeps the last of two equal keys, takes bare
 NaN and cannot validate strict models.
 
@@ -12,9 +12,9 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
-from fastapi import Depends, Request
+from fastapi import Request
 from pydantic import BaseModel, ValidationError
 
 from app.api.errors import HttpProblemError, build_invalid_document
@@ -26,12 +26,6 @@ from palestra.contract.views import FieldProblem
 Model = TypeVar("Model", bound=BaseModel)
 Result = TypeVar("Result")
 Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
-
-BODY_MODEL: Final = "palestra_body_model"
-"""Attribute of a body dependency: the model that the OpenAPI document shows."""
-
-BODY_REQUIRED: Final = "palestra_body_required"
-BODY_LIMIT: Final = "palestra_body_limit"
 
 TINY: Final = 4_096
 """Largest body in bytes on routes that need no credential."""
@@ -48,14 +42,8 @@ _MAX_BYTES_ON_LOOP: Final = 16_384
 _reader: Final = ThreadPoolExecutor(1, "palestra-bodies")
 
 
-def declare_json_body(
-    model: type[Model],
-    *,
-    limit: int = SMALL,
-    required: bool = True,
-    upgraded: Upgrade | None = None,
-) -> Any:
-    """Returns the dependency that reads a `model` from the request.
+class JsonBody(Generic[Model]):
+    """Dependency that reads a model from the body of a request.
 
     Args:
         model: The document to read.
@@ -64,27 +52,27 @@ def declare_json_body(
         upgraded: Converts an older version of the document, as plain JSON, to the current one.
     """
 
-    async def read(request: Request) -> Model:
-        raw = await read_bytes(request, limit or request.app.state.settings.max_body_bytes)
+    def __init__(
+        self,
+        model: type[Model],
+        *,
+        limit: int = SMALL,
+        required: bool = True,
+        upgraded: Upgrade | None = None,
+    ) -> None:
+        self.model: Final = model
+        self.limit: Final = limit
+        self.required: Final = required
+        self._upgraded: Final = upgraded
+
+    async def __call__(self, request: Request) -> Model:
+        """Returns the document; raises an HTTP problem where it is invalid."""
+        raw = await read_bytes(request, self.limit or request.app.state.settings.max_body_bytes)
         request.state.raw_body = raw
-        if not raw and not required:
-            return model()
+        if not raw and not self.required:
+            return self.model()
         check_content_type(request)
-        return await read_document(raw, model, upgraded=upgraded)
-
-    setattr(read, BODY_MODEL, model)
-    setattr(read, BODY_REQUIRED, required)
-    setattr(read, BODY_LIMIT, limit)
-    return Depends(read)
-
-
-def find_body_model(dependency: Callable[..., Any] | None) -> tuple[type[BaseModel], bool] | None:
-    """Returns the model that a body dependency reads and whether the body is required.
-
-    `None` for any other dependency.
-    """
-    model = getattr(dependency, BODY_MODEL, None)
-    return None if model is None else (model, getattr(dependency, BODY_REQUIRED))
+        return await read_document(raw, self.model, upgraded=self._upgraded)
 
 
 def check_content_type(request: Request) -> None:

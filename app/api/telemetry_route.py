@@ -11,9 +11,9 @@ from typing import Final
 from fastapi import Request, Response
 
 from app.api import strict_body
-from app.api.answer_route import AnswerRoute
+from app.api.answer_route import AnswerRoute, Handler
 from app.api.errors import HttpProblemError
-from app.api.route_handler import Handler
+from app.api.strict_body import JsonBody
 from app.services.access.attempt_tokens import AttemptTokens
 from app.services.telemetry import decoding
 from app.services.telemetry.batches import Delivery
@@ -33,8 +33,9 @@ _SCHEME: Final = "Bearer "
 class TelemetryRoute(AnswerRoute):
     """A route for batches of telemetry; see the module."""
 
-    def wrap_handler(self, handle: Handler) -> Handler:
+    def get_full_handler(self) -> Handler:
         """Returns a handler that takes usual requests by the short way."""
+        handle = super().get_full_handler()
 
         async def handle_batch(request: Request) -> Response:
             attempt_id = _find_attempt(request)
@@ -43,7 +44,7 @@ class TelemetryRoute(AnswerRoute):
             ack = await take(request, await read_batch(request, attempt_id))
             return Response(b'{"acked_seq":%d}' % ack.acked_seq, media_type="application/json")
 
-        return super().wrap_handler(handle_batch)
+        return handle_batch
 
 
 def _find_attempt(request: Request) -> str | None:
@@ -54,6 +55,19 @@ def _find_attempt(request: Request) -> str | None:
     tokens: AttemptTokens = request.app.state.attempt_tokens
     attempt_id = tokens.find(sent[0][len(_SCHEME) :])
     return attempt_id if attempt_id == request.path_params.get("attempt_id") else None
+
+
+class BatchBody(JsonBody[TelemetryBatch]):
+    """Dependency that reads a batch, without a model where it is usual."""
+
+    def __init__(self) -> None:
+        super().__init__(TelemetryBatch, limit=MAX_BATCH_BYTES)
+
+    async def __call__(  # type: ignore[override]
+        self, request: Request, attempt_id: str
+    ) -> Delivery:
+        """Returns the batch; raises an HTTP problem where it is invalid."""
+        return await read_batch(request, attempt_id)
 
 
 async def read_batch(request: Request, attempt_id: str) -> Delivery:

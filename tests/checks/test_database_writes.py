@@ -12,7 +12,8 @@ WRITES = {"add", "add_all", "delete", "execute", "flush", "merge", "refresh", "s
 COLUMNS = {attribute.key for mapper in Base.registry.mappers for attribute in mapper.column_attrs}
 OBJECTS = {
     "api/answer_route.py:handle_versioned": "an answer",
-    "api/answer_route.py:wrap_handler": "an answer",
+    "api/answer_route.py:get_route_handler": "an answer",
+    "api/security_middleware.py:_serve": "an answer",
     "services/audit/refusals.py:note": "refusals that are counted before they are rows",
     "services/curves/summaries.py:_add_new": "a summary that is computed",
     "services/curves/summaries.py:_restore": "a summary that is computed",

@@ -10,7 +10,7 @@ from fastapi.routing import iter_route_contexts
 
 from app.api.openapi import need_of
 from app.api.query import iterate_dependencies
-from app.api.strict_body import BODY_LIMIT, find_body_model
+from app.api.strict_body import JsonBody
 from app.main import create_app
 from app.settings import Settings
 from palestra.contract.work_order import WORK_ORDER_VERSIONS
@@ -52,7 +52,7 @@ def list_routes() -> list[tuple[str, str, str, int]]:
             for each in context.dependant.dependencies
             for part in iterate_dependencies(each)
         ]
-        limits = [getattr(call, BODY_LIMIT) for call in calls if find_body_model(call) is not None]
+        limits = [call.limit for call in calls if isinstance(call, JsonBody)]
         for method in context.methods or () if limits else ():
             path = re.sub(
                 r"\{(\w+)\}", lambda match: _PLACEHOLDERS.get(match[1], "any"), context.path or ""

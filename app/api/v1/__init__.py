@@ -43,9 +43,14 @@ from app.api.v1 import (
 )
 
 PREFIX = "/api/v1"
-PUBLIC_PATHS = frozenset(
-    {f"{PREFIX}/session", f"{PREFIX}/session:options", f"{PREFIX}/session:redeem"}
+PUBLIC: Final = frozenset(
+    {
+        ("GET", f"{PREFIX}/session:options"),
+        ("POST", f"{PREFIX}/session"),
+        ("POST", f"{PREFIX}/session:redeem"),
+    }
 )
+"""Methods and paths that need no credential."""
 
 PARTS: Final[tuple[ModuleType, ...]] = (
     # A request is compared with the routes in their order; these are asked most often.

@@ -2,14 +2,15 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import Depends, Request, Response
 
 from app.api.auth import AccountOwner, Reader, forget_login
 from app.api.deps import DatabaseDep, ReadSession, SettingsDep, WriteSession
 from app.api.login_rate import count_guess
 from app.api.origin import read_origin
 from app.api.paging import declare_page_request
-from app.api.strict_body import TINY, declare_json_body
+from app.api.resource_router import ResourceRouter
+from app.api.strict_body import TINY, JsonBody
 from app.domain.paging import PageRequest
 from app.services import overview
 from app.services.access import accounts
@@ -18,7 +19,7 @@ from palestra.contract.overview import OverviewView
 from palestra.contract.people import AccountChange, SignedOut
 from palestra.contract.views import Page
 
-router = APIRouter(tags=["account"])
+router = ResourceRouter(tags=["account"])
 
 SessionPage = Annotated[
     PageRequest, Depends(declare_page_request("-created_at", ("created_at", "last_used_at")))
@@ -34,7 +35,7 @@ async def get_account(principal: AccountOwner, session: ReadSession) -> AccountV
 @router.patch("/account")
 async def change_account(
     principal: AccountOwner,
-    body: Annotated[AccountChange, declare_json_body(AccountChange, limit=TINY)],
+    body: Annotated[AccountChange, Depends(JsonBody(AccountChange, limit=TINY))],
     session: WriteSession,
 ) -> AccountView:
     """Changes the caller's display name and e-mail address."""
@@ -51,7 +52,7 @@ async def get_overview(principal: Reader, session: ReadSession) -> OverviewView:
 async def set_password(
     request: Request,
     principal: AccountOwner,
-    body: Annotated[PasswordChange, declare_json_body(PasswordChange, limit=TINY)],
+    body: Annotated[PasswordChange, Depends(JsonBody(PasswordChange, limit=TINY))],
     database: DatabaseDep,
 ) -> PasswordChanged:
     """Sets the caller's password.

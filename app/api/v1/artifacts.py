@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, NamedTuple
 
-from fastapi import APIRouter, Depends, Header, Request, Response
+from fastapi import Depends, Header, Request, Response
 from fastapi.responses import StreamingResponse
 
 from app.api.auth import AttemptCaller, Reader, ReaderOrAttempt
@@ -16,14 +16,15 @@ from app.api.download import (
 from app.api.entity_tags import is_held
 from app.api.errors import HttpProblemError
 from app.api.paging import declare_page_request
-from app.api.strict_body import declare_json_body
+from app.api.resource_router import ResourceRouter
+from app.api.strict_body import JsonBody
 from app.api.zip_stream import ZIP_TYPE, ArchivedFile, respond_with_zip
 from app.domain.paging import PageRequest
 from app.services.artifacts import artifacts
 from palestra.contract.resources import ArtifactDeclaration, ArtifactKind, ArtifactView
 from palestra.contract.views import Page
 
-router = APIRouter(tags=["artifacts"])
+router = ResourceRouter(tags=["artifacts"])
 
 ArtifactPage = Annotated[
     PageRequest, Depends(declare_page_request("-created_at", ("created_at", "name")))
@@ -45,7 +46,7 @@ _CONTENT: dict[int | str, dict[str, Any]] = {
 async def declare_artifact(
     attempt_id: str,
     _caller: AttemptCaller,
-    body: Annotated[ArtifactDeclaration, declare_json_body(ArtifactDeclaration)],
+    body: Annotated[ArtifactDeclaration, Depends(JsonBody(ArtifactDeclaration))],
     database: DatabaseDep,
     store: StoreDep,
 ) -> ArtifactView:

@@ -3,19 +3,20 @@
 from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Depends, Query
 from fastapi.responses import StreamingResponse
 
 from app.api.auth import AuditReader
 from app.api.deps import DatabaseDep, ReadSession
 from app.api.paging import Cursor, Limit
+from app.api.resource_router import ResourceRouter
 from app.domain.paging import PageRequest
 from app.services.audit import search
 from app.services.audit.search import AuditFilter
 from palestra.contract.audit import AuditEntry, AuditOutcome, WrittenTime
 from palestra.contract.views import Page
 
-project_router = APIRouter(tags=["audit"])
+project_router = ResourceRouter(tags=["audit"])
 """Routes that exist for all projects, and below `/projects/{project}` for one."""
 
 Text = Annotated[str | None, Query(max_length=200)]

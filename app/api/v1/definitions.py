@@ -4,15 +4,14 @@ import asyncio
 from functools import cache
 from typing import Any
 
-from fastapi import APIRouter
-
 from app.api.auth import Reader
+from app.api.resource_router import ResourceRouter
 from palestra.contract.job_options import Submission
 from palestra.contract.presets import PresetView
 from palestra.contract.views import Page
 from palestra.presets import list_presets
 
-router = APIRouter(prefix="/definitions", tags=["definitions"])
+router = ResourceRouter(prefix="/definitions", tags=["definitions"])
 
 
 @router.get("/schema")

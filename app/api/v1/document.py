@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 
 from app.api.auth import Anyone
+from app.api.resource_router import ResourceRouter
 
-router = APIRouter(tags=["health"])
+router = ResourceRouter(tags=["health"])
 
 
 @router.get("/openapi.json")

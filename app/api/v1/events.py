@@ -2,13 +2,14 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi import Depends, Header, Query, Request, Response
 
 from app.api.auth import Reader
 from app.api.deps import get_database
 from app.api.errors import build_invalid
+from app.api.resource_router import ResourceRouter
 from app.api.stream import EventStream
-from app.api.strict_body import declare_json_body
+from app.api.strict_body import JsonBody
 from app.services import pools
 from app.services.access import stream_scopes
 from app.services.events import polls
@@ -22,8 +23,8 @@ from palestra.contract.event_streams import (
 )
 from palestra.contract.names import MAX_STEP
 
-router = APIRouter(tags=["events"])
-project_router = APIRouter(tags=["events"])
+router = ResourceRouter(tags=["events"])
+project_router = ResourceRouter(tags=["events"])
 """Routes that exist for all projects, and below `/projects/{project}` for one."""
 
 MAX_FILTERS = 100
@@ -107,7 +108,7 @@ def _cursor(text: str) -> int:
 async def stream_events(
     request: Request,
     principal: Reader,
-    body: Annotated[EventStreamRequest, declare_json_body(EventStreamRequest, limit=MAX_REQUEST)],
+    body: Annotated[EventStreamRequest, Depends(JsonBody(EventStreamRequest, limit=MAX_REQUEST))],
 ) -> Response:
     """Streams the events of several scopes on one connection, each after its own cursor.
 
@@ -132,7 +133,7 @@ async def stream_events(
 async def poll_events(
     request: Request,
     principal: Reader,
-    body: Annotated[EventPollRequest, declare_json_body(EventPollRequest, limit=MAX_REQUEST)],
+    body: Annotated[EventPollRequest, Depends(JsonBody(EventPollRequest, limit=MAX_REQUEST))],
 ) -> Response:
     """Returns the next events of several scopes, waiting for the first.
 

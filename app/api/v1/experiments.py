@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import Depends, Query, Response
 
 from app.api.auth import Controller, Reader, Submitter
 from app.api.deps import DatabaseDep, ReadSession, WriteSession
@@ -10,7 +10,8 @@ from app.api.expensive_reads import ExpensiveRead
 from app.api.idempotency import OnceDep, answer
 from app.api.list_selection import Selected
 from app.api.paging import OF_LISTS, declare_page_request
-from app.api.strict_body import LARGE, declare_json_body
+from app.api.resource_router import ResourceRouter
+from app.api.strict_body import LARGE, JsonBody
 from app.domain.paging import PageRequest
 from app.services.access import rights
 from app.services.experiments import experiments, submission_plan, submission_preview
@@ -33,7 +34,7 @@ from palestra.contract.states import RunState
 from palestra.contract.upgrade import upgrade_submission
 from palestra.contract.views import Page
 
-project_router = APIRouter(prefix="/experiments", tags=["experiments"])
+project_router = ResourceRouter(prefix="/experiments", tags=["experiments"])
 """Routes that exist for all projects, and below `/projects/{project}` for one."""
 
 Text = Annotated[str | None, Query(max_length=128)]
@@ -88,7 +89,7 @@ Wanted = Annotated[ExperimentFilter, Depends(read_experiment_filter)]
 async def submit_experiment(
     principal: Submitter,
     body: Annotated[
-        Submission, declare_json_body(Submission, limit=LARGE, upgraded=upgrade_submission)
+        Submission, Depends(JsonBody(Submission, limit=LARGE, upgraded=upgrade_submission))
     ],
     session: WriteSession,
     once: OnceDep,
@@ -116,7 +117,7 @@ async def submit_experiment(
 async def preview_submission(
     principal: Submitter,
     body: Annotated[
-        Submission, declare_json_body(Submission, limit=LARGE, upgraded=upgrade_submission)
+        Submission, Depends(JsonBody(Submission, limit=LARGE, upgraded=upgrade_submission))
     ],
     database: DatabaseDep,
 ) -> SubmissionPreview:
@@ -150,7 +151,7 @@ async def get_experiment(
 async def change_experiment(
     experiment_id: str,
     principal: Controller,
-    body: Annotated[ExperimentChange, declare_json_body(ExperimentChange)],
+    body: Annotated[ExperimentChange, Depends(JsonBody(ExperimentChange))],
     session: WriteSession,
 ) -> ExperimentDetail:
     """Changes how many jobs of an experiment run at the same time; running jobs go on."""

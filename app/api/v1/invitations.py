@@ -2,18 +2,19 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import Depends
 
 from app.api.auth import UserManager
 from app.api.deps import ReadSession, ServerUrl, WriteSession
 from app.api.paging import declare_page_request
-from app.api.strict_body import declare_json_body
+from app.api.resource_router import ResourceRouter
+from app.api.strict_body import JsonBody
 from app.domain.paging import PageRequest
 from app.services.access import invitations
 from palestra.contract.people import InvitationsView, InvitationView, InviteRequest
 from palestra.contract.views import Page
 
-router = APIRouter(tags=["people"])
+router = ResourceRouter(tags=["people"])
 
 InvitationPage = Annotated[
     PageRequest, Depends(declare_page_request("-created_at", ("created_at", "expires_at")))
@@ -23,7 +24,7 @@ InvitationPage = Annotated[
 @router.post("/users:invite", status_code=201, responses={409: {}})
 async def invite_users(
     principal: UserManager,
-    body: Annotated[InviteRequest, declare_json_body(InviteRequest)],
+    body: Annotated[InviteRequest, Depends(JsonBody(InviteRequest))],
     session: WriteSession,
     server_url: ServerUrl,
 ) -> InvitationsView:

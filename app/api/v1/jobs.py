@@ -2,12 +2,13 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Depends, Query
 
 from app.api.auth import Controller, JobCanceller, Reader
 from app.api.deps import DatabaseDep, ReadSession, WriteSession
 from app.api.paging import declare_page_request
-from app.api.strict_body import declare_json_body
+from app.api.resource_router import ResourceRouter
+from app.api.strict_body import JsonBody
 from app.api.user_filter import SubmittedBy
 from app.domain.paging import PageRequest
 from app.services.jobs import (
@@ -28,8 +29,8 @@ from palestra.contract.resources import CancelledJobView, JobAction, JobView, Re
 from palestra.contract.states import JobState
 from palestra.contract.views import Page
 
-router = APIRouter(prefix="/jobs", tags=["jobs"])
-project_router = APIRouter(prefix="/jobs", tags=["jobs"])
+router = ResourceRouter(prefix="/jobs", tags=["jobs"])
+project_router = ResourceRouter(prefix="/jobs", tags=["jobs"])
 """Routes that exist for all projects, and below `/projects/{project}` for one."""
 
 JobPage = Annotated[
@@ -40,8 +41,8 @@ States = Annotated[
     list[JobState] | None,
     Query(max_length=len(JobState), description="May be given several times."),
 ]
-Action = Annotated[JobAction, declare_json_body(JobAction, required=False)]
-Resume = Annotated[ResumeAction, declare_json_body(ResumeAction, required=False)]
+Action = Annotated[JobAction, Depends(JsonBody(JobAction, required=False))]
+Resume = Annotated[ResumeAction, Depends(JsonBody(ResumeAction, required=False))]
 
 
 async def read_job_filter(
@@ -66,7 +67,7 @@ async def read_job_filter(
 @project_router.post(":act")
 async def act_on_jobs(
     principal: Controller,
-    body: Annotated[JobsAction, declare_json_body(JobsAction)],
+    body: Annotated[JobsAction, Depends(JsonBody(JobsAction))],
     session: WriteSession,
 ) -> JobsActed:
     """Pauses, resumes, cancels or changes many jobs: those named, or all that match.
@@ -81,7 +82,7 @@ async def act_on_jobs(
 @project_router.post(":preview-act")
 async def preview_action(
     principal: Controller,
-    body: Annotated[JobsAction, declare_json_body(JobsAction)],
+    body: Annotated[JobsAction, Depends(JsonBody(JobsAction))],
     database: DatabaseDep,
 ) -> ChangePreview:
     """Returns what an action on many jobs would do to the queue; writes nothing.
@@ -118,7 +119,7 @@ async def explain_job(job_id: str, principal: Reader, session: ReadSession) -> J
 async def change_job(
     job_id: str,
     principal: Controller,
-    body: Annotated[JobChange, declare_json_body(JobChange)],
+    body: Annotated[JobChange, Depends(JsonBody(JobChange))],
     session: WriteSession,
 ) -> JobView:
     """Changes the class, the priority or limits of a waiting job."""
@@ -129,7 +130,7 @@ async def change_job(
 async def preview_change(
     job_id: str,
     principal: Controller,
-    body: Annotated[JobChange, declare_json_body(JobChange)],
+    body: Annotated[JobChange, Depends(JsonBody(JobChange))],
     database: DatabaseDep,
 ) -> ChangePreview:
     """Returns what a change of a waiting job would do to the queue; writes nothing.
@@ -143,7 +144,7 @@ async def preview_change(
 async def reorder_job(
     job_id: str,
     principal: Controller,
-    body: Annotated[JobReorder, declare_json_body(JobReorder)],
+    body: Annotated[JobReorder, Depends(JsonBody(JobReorder))],
     session: WriteSession,
 ) -> JobView:
     """Moves a waiting job among the jobs of the same person.
@@ -158,7 +159,7 @@ async def reorder_job(
 async def preview_reorder(
     job_id: str,
     principal: Controller,
-    body: Annotated[JobReorder, declare_json_body(JobReorder)],
+    body: Annotated[JobReorder, Depends(JsonBody(JobReorder))],
     database: DatabaseDep,
 ) -> ChangePreview:
     """Returns what a move of a waiting job would do to the queue; writes nothing.

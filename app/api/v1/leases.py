@@ -2,12 +2,13 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import Depends
 
 from app.api.answer_route import AnswerRoute
 from app.api.auth import OfAttempt, WorkerCaller
 from app.api.deps import DatabaseDep, SettingsDep, WriteSession
-from app.api.strict_body import LARGE, declare_json_body
+from app.api.resource_router import ResourceRouter
+from app.api.strict_body import LARGE, JsonBody
 from app.services.attempts import adoption, claims, continuous_evaluation, leases
 from palestra.contract.resources import AttemptView
 from palestra.contract.work_order import (
@@ -22,13 +23,13 @@ from palestra.contract.work_order import (
     RenewalAnswer,
 )
 
-router = APIRouter(prefix="/leases", tags=["leases"], route_class=AnswerRoute)
+router = ResourceRouter(prefix="/leases", tags=["leases"], route_class=AnswerRoute)
 
 
 @router.post("", status_code=201, responses={404: {}, 409: {}})
 async def claim_lease(
     principal: WorkerCaller,
-    body: Annotated[Claim, declare_json_body(Claim)],
+    body: Annotated[Claim, Depends(JsonBody(Claim))],
     session: WriteSession,
     settings: SettingsDep,
 ) -> ClaimAnswer:
@@ -39,7 +40,7 @@ async def claim_lease(
 @router.post("/{attempt_id}:renew", dependencies=[OfAttempt], responses={409: {}})
 async def renew_lease(
     attempt_id: str,
-    body: Annotated[Renewal, declare_json_body(Renewal)],
+    body: Annotated[Renewal, Depends(JsonBody(Renewal))],
     session: WriteSession,
     settings: SettingsDep,
 ) -> RenewalAnswer:
@@ -50,7 +51,7 @@ async def renew_lease(
 @router.post("/{attempt_id}:follow", dependencies=[OfAttempt], responses={409: {}})
 async def follow_run(
     attempt_id: str,
-    body: Annotated[FollowRequest, declare_json_body(FollowRequest)],
+    body: Annotated[FollowRequest, Depends(JsonBody(FollowRequest))],
     database: DatabaseDep,
 ) -> FollowAnswer:
     """Returns the next snapshot that a continuous evaluation shall evaluate.
@@ -64,7 +65,7 @@ async def follow_run(
 async def adopt_attempt(
     attempt_id: str,
     principal: WorkerCaller,
-    body: Annotated[Adoption, declare_json_body(Adoption)],
+    body: Annotated[Adoption, Depends(JsonBody(Adoption))],
     session: WriteSession,
     settings: SettingsDep,
 ) -> AdoptionAnswer:
@@ -75,7 +76,7 @@ async def adopt_attempt(
 @router.post("/{attempt_id}:release", dependencies=[OfAttempt], responses={409: {}})
 async def release_lease(
     attempt_id: str,
-    body: Annotated[Release, declare_json_body(Release, limit=LARGE)],
+    body: Annotated[Release, Depends(JsonBody(Release, limit=LARGE))],
     session: WriteSession,
 ) -> AttemptView:
     """Ends an attempt; repeating it changes nothing."""

@@ -6,16 +6,17 @@ is not limited to the first.
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import Depends, Path
 
 from app.api.auth import ExperimentMover
 from app.api.deps import StoreDep, WriteSession
-from app.api.strict_body import TINY, declare_json_body
+from app.api.resource_router import ResourceRouter
+from app.api.strict_body import TINY, JsonBody
 from app.services import moves
 from palestra.contract.moves import MoveRequest
 from palestra.contract.resources import ExperimentDetail
 
-router = APIRouter(prefix="/projects/{slug}/experiments", tags=["experiments"])
+router = ResourceRouter(prefix="/projects/{slug}/experiments", tags=["experiments"])
 
 
 @router.post("/{experiment_id}:move", responses={409: {}})
@@ -23,7 +24,7 @@ async def move_experiment(
     slug: Annotated[str, Path(max_length=64, description="Slug of the project.")],
     experiment_id: str,
     principal: ExperimentMover,
-    body: Annotated[MoveRequest, declare_json_body(MoveRequest, limit=TINY)],
+    body: Annotated[MoveRequest, Depends(JsonBody(MoveRequest, limit=TINY))],
     session: WriteSession,
     store: StoreDep,
 ) -> ExperimentDetail:

@@ -2,12 +2,13 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import Depends, Path, Query
 
 from app.api.auth import PoolManager, Reader
 from app.api.deps import ReadSession, WriteSession
 from app.api.paging import Cursor, Limit
-from app.api.strict_body import declare_json_body
+from app.api.resource_router import ResourceRouter
+from app.api.strict_body import JsonBody
 from app.api.user_filter import SubmittedBy
 from app.domain.paging import PageRequest
 from app.services import waiting_queue
@@ -32,7 +33,7 @@ from palestra.contract.usage import PoolSharesView
 from palestra.contract.views import Page
 from palestra.contract.waiting_queue import WaitingQueueView
 
-router = APIRouter(prefix="/pools", tags=["pools"])
+router = ResourceRouter(prefix="/pools", tags=["pools"])
 
 PoolName = Annotated[str, Path(max_length=64, description="Name of the pool.")]
 ProjectSlug = Annotated[str, Path(max_length=64, description="Slug of the project.")]
@@ -66,7 +67,7 @@ async def list_pools(principal: Reader, session: ReadSession) -> Page[PoolView]:
 @router.post("", status_code=201, responses={409: {}})
 async def create_pool(
     principal: PoolManager,
-    body: Annotated[PoolRequest, declare_json_body(PoolRequest)],
+    body: Annotated[PoolRequest, Depends(JsonBody(PoolRequest))],
     session: WriteSession,
 ) -> PoolView:
     """Creates a pool, which admits the projects that the request names."""
@@ -83,7 +84,7 @@ async def get_pool(pool: PoolName, principal: Reader, session: ReadSession) -> P
 async def change_pool(
     pool: PoolName,
     principal: PoolManager,
-    body: Annotated[PoolChange, declare_json_body(PoolChange)],
+    body: Annotated[PoolChange, Depends(JsonBody(PoolChange))],
     session: WriteSession,
 ) -> PoolView:
     """Describes a pool, or changes its wall times or whether it shows names."""
@@ -100,7 +101,7 @@ async def delete_pool(pool: PoolName, principal: PoolManager, session: WriteSess
 async def pause_pool(
     pool: PoolName,
     principal: PoolManager,
-    body: Annotated[PoolPause, declare_json_body(PoolPause)],
+    body: Annotated[PoolPause, Depends(JsonBody(PoolPause))],
     session: WriteSession,
 ) -> PoolView:
     """Pauses a pool: its queued jobs wait and show the reason; its running jobs go on."""
@@ -118,7 +119,7 @@ async def admit_project(
     pool: PoolName,
     slug: ProjectSlug,
     principal: PoolManager,
-    body: Annotated[PoolAdmission, declare_json_body(PoolAdmission, required=False)],
+    body: Annotated[PoolAdmission, Depends(JsonBody(PoolAdmission, required=False))],
     session: WriteSession,
 ) -> PoolView:
     """Admits a project to a pool, or changes its share."""
@@ -158,7 +159,7 @@ async def change_quotas(
     pool: PoolName,
     slug: ProjectSlug,
     principal: PoolManager,
-    body: Annotated[QuotaChange, declare_json_body(QuotaChange)],
+    body: Annotated[QuotaChange, Depends(JsonBody(QuotaChange))],
     session: WriteSession,
 ) -> ProjectQuotasView:
     """Changes the quotas of a project in a pool, or of its persons."""
@@ -201,7 +202,7 @@ async def list_pool_windows(
 async def plan_pool_window(
     pool: PoolName,
     principal: PoolManager,
-    body: Annotated[PoolWindowRequest, declare_json_body(PoolWindowRequest)],
+    body: Annotated[PoolWindowRequest, Depends(JsonBody(PoolWindowRequest))],
     session: WriteSession,
 ) -> PoolWindowView:
     """Plans a maintenance window or a reservation.
@@ -232,7 +233,7 @@ async def list_enrolment_tokens(
 async def create_enrolment_token(
     pool: PoolName,
     principal: PoolManager,
-    body: Annotated[EnrolmentTokenRequest, declare_json_body(EnrolmentTokenRequest)],
+    body: Annotated[EnrolmentTokenRequest, Depends(JsonBody(EnrolmentTokenRequest))],
     session: WriteSession,
 ) -> EnrolmentTokenView:
     """Creates a token with which workers enrol in a pool; only this answer holds its secret."""

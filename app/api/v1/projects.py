@@ -6,12 +6,13 @@ is no member, so these requests are not limited to a project of the caller.
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import Depends, Path, Query
 
 from app.api.auth import MemberManager, ProjectManager, Reader, ServerProjectManager
 from app.api.deps import ReadSession, SettingsDep, WriteSession
 from app.api.paging import declare_page_request
-from app.api.strict_body import declare_json_body
+from app.api.resource_router import ResourceRouter
+from app.api.strict_body import JsonBody
 from app.domain.paging import PageRequest
 from app.services.projects import deletion, members, projects, thresholds
 from palestra.contract.names import SLUG_PATTERN
@@ -26,7 +27,7 @@ from palestra.contract.projects import (
 from palestra.contract.thresholds import ThresholdRequest, ThresholdView
 from palestra.contract.views import Page
 
-router = APIRouter(prefix="/projects", tags=["projects"])
+router = ResourceRouter(prefix="/projects", tags=["projects"])
 
 ProjectPage = Annotated[PageRequest, Depends(declare_page_request("name", ("name", "created_at")))]
 DeletedPage = Annotated[
@@ -52,7 +53,7 @@ async def list_projects(
 @router.post("", status_code=201, responses={409: {}})
 async def create_project(
     principal: ServerProjectManager,
-    body: Annotated[ProjectRequest, declare_json_body(ProjectRequest)],
+    body: Annotated[ProjectRequest, Depends(JsonBody(ProjectRequest))],
     session: WriteSession,
 ) -> ProjectView:
     """Creates a project, of which the caller becomes a maintainer."""
@@ -77,7 +78,7 @@ async def get_project(slug: ProjectSlug, principal: Reader, session: ReadSession
 async def change_project(
     slug: ProjectSlug,
     principal: ProjectManager,
-    body: Annotated[ProjectChange, declare_json_body(ProjectChange)],
+    body: Annotated[ProjectChange, Depends(JsonBody(ProjectChange))],
     session: WriteSession,
 ) -> ProjectView:
     """Renames or describes a project, or sets its storage limit."""
@@ -137,7 +138,7 @@ async def set_member(
     slug: ProjectSlug,
     user: UserName,
     principal: MemberManager,
-    body: Annotated[MembershipRequest, declare_json_body(MembershipRequest)],
+    body: Annotated[MembershipRequest, Depends(JsonBody(MembershipRequest))],
     session: WriteSession,
 ) -> MemberView:
     """Adds a user to a project, or gives a member another role."""
@@ -165,7 +166,7 @@ async def set_threshold(
     slug: ProjectSlug,
     threshold: NewThresholdName,
     principal: ProjectManager,
-    body: Annotated[ThresholdRequest, declare_json_body(ThresholdRequest)],
+    body: Annotated[ThresholdRequest, Depends(JsonBody(ThresholdRequest))],
     session: WriteSession,
 ) -> ThresholdView:
     """Declares a threshold of a series, or replaces the one of that name.

@@ -3,12 +3,13 @@
 import re
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import Depends, Query, Request
 from fastapi.responses import StreamingResponse
 
 from app.api.auth import Reader
 from app.api.closing_response import ClosingResponse
 from app.api.deps import DatabaseDep
+from app.api.resource_router import ResourceRouter
 from app.services.curves import record_exports
 from app.services.curves.record_exports import RunningExports
 from palestra.contract.names import SeriesName
@@ -24,7 +25,7 @@ from palestra.contract.record_exports import (
 )
 from palestra.contract.telemetry import RunId
 
-project_router = APIRouter(tags=["series"])
+project_router = ResourceRouter(tags=["series"])
 """Routes that exist for all projects, and below `/projects/{project}` for one."""
 
 _FILE_NAMES: Final = {"csv": "csv", "parquet": "parquet", "arrow": "arrows"}

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import Depends, Query, Response
 
 from app.api.auth import Controller, Reader, Submitter
 from app.api.deps import DatabaseDep, ReadSession, WriteSession
@@ -10,7 +10,8 @@ from app.api.expensive_reads import ExpensiveRead
 from app.api.idempotency import OnceDep, answer
 from app.api.list_selection import Filter, GroupSelection, Selected, read_group_selection
 from app.api.paging import OF_LISTS, declare_page_request
-from app.api.strict_body import declare_json_body
+from app.api.resource_router import ResourceRouter
+from app.api.strict_body import JsonBody
 from app.domain.paging import PageRequest
 from app.services.curves import health
 from app.services.idempotency import Answer
@@ -35,8 +36,8 @@ from palestra.contract.run_lists import RunGroupView, RunKeysView
 from palestra.contract.states import RunState
 from palestra.contract.views import Page
 
-router = APIRouter(prefix="/runs", tags=["runs"])
-project_router = APIRouter(prefix="/runs", tags=["runs"])
+router = ResourceRouter(prefix="/runs", tags=["runs"])
+project_router = ResourceRouter(prefix="/runs", tags=["runs"])
 """Routes that exist for all projects, and below `/projects/{project}` for one."""
 
 RunPage = Annotated[
@@ -50,7 +51,7 @@ RunPage = Annotated[
 GroupPage = Annotated[
     PageRequest, Depends(declare_page_request("-mean", ("mean", "n", "runs", "name")))
 ]
-Retry = Annotated[RetryRequest, declare_json_body(RetryRequest, required=False)]
+Retry = Annotated[RetryRequest, Depends(JsonBody(RetryRequest, required=False))]
 CreatedPage = Annotated[
     PageRequest, Depends(declare_page_request("-created_at", ("created_at", "env_step")))
 ]
@@ -118,7 +119,7 @@ async def list_groups_of_runs(
 @project_router.post(":act")
 async def act_on_runs(
     principal: Controller,
-    body: Annotated[RunsAction, declare_json_body(RunsAction)],
+    body: Annotated[RunsAction, Depends(JsonBody(RunsAction))],
     session: WriteSession,
 ) -> RunsActed:
     """Pauses, resumes, cancels or retries many runs: those named, or all that fit a filter.
@@ -194,7 +195,7 @@ async def retry_run(
 async def submit_job(
     run_id: str,
     principal: Submitter,
-    body: Annotated[JobRequest, declare_json_body(JobRequest)],
+    body: Annotated[JobRequest, Depends(JsonBody(JobRequest))],
     session: WriteSession,
     once: OnceDep,
 ) -> Response:

@@ -2,12 +2,13 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import Depends, Path
 
 from app.api.auth import Controller, Reader, Submitter
 from app.api.deps import ReadSession, WriteSession
 from app.api.paging import declare_page_request
-from app.api.strict_body import declare_json_body
+from app.api.resource_router import ResourceRouter
+from app.api.strict_body import JsonBody
 from app.domain.paging import PageRequest
 from app.services.lists import saved_views
 from palestra.contract.saved_views import (
@@ -18,8 +19,8 @@ from palestra.contract.saved_views import (
 )
 from palestra.contract.views import Page
 
-router = APIRouter(prefix="/views", tags=["views"])
-project_router = APIRouter(prefix="/views", tags=["views"])
+router = ResourceRouter(prefix="/views", tags=["views"])
+project_router = ResourceRouter(prefix="/views", tags=["views"])
 """Routes that exist for all projects, and below `/projects/{project}` for one."""
 
 ViewPage = Annotated[
@@ -39,7 +40,7 @@ async def list_views(
 @project_router.post("", status_code=201, responses={409: {}})
 async def save_view(
     principal: Submitter,
-    body: Annotated[SavedViewRequest, declare_json_body(SavedViewRequest)],
+    body: Annotated[SavedViewRequest, Depends(JsonBody(SavedViewRequest))],
     session: WriteSession,
 ) -> SavedViewDetail:
     """Saves what the page of runs shows, for the caller or for all members of the project."""
@@ -60,7 +61,7 @@ async def get_view(view_id: ViewId, principal: Reader, session: ReadSession) -> 
 async def change_view(
     view_id: ViewId,
     principal: Controller,
-    body: Annotated[SavedViewChange, declare_json_body(SavedViewChange)],
+    body: Annotated[SavedViewChange, Depends(JsonBody(SavedViewChange))],
     session: WriteSession,
 ) -> SavedViewDetail:
     """Changes name, visibility or state of a view, for its owner and maintainers of its project."""

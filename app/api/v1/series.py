@@ -4,19 +4,20 @@ import asyncio
 import re
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Depends, Query, Request, Response
 
 from app.api.auth import Reader
 from app.api.deps import DatabaseDep, ReadSession
 from app.api.expensive_reads import ExpensiveRead
-from app.api.strict_body import declare_json_body
+from app.api.resource_router import ResourceRouter
+from app.api.strict_body import JsonBody
 from app.domain.paging import MAX_LIMIT
 from app.services.curves import answers, curves, logs, series
 from palestra.contract.names import MAX_STEP
 from palestra.contract.queries import LogView, SeriesInfo, SeriesQuery, SeriesResult
 from palestra.contract.views import Page
 
-router = APIRouter(tags=["series"])
+router = ResourceRouter(tags=["series"])
 _TAG: Final = re.compile(r'W/"([0-9a-f]{32}(?:-arrow)?)"')
 _MAX_TAGS: Final = 4_000
 """Characters of `If-None-Match` that are read."""
@@ -39,7 +40,7 @@ MAX_QUERY = 262_144
 )
 async def query_series(
     principal: Reader,
-    body: Annotated[SeriesQuery, declare_json_body(SeriesQuery, limit=MAX_QUERY)],
+    body: Annotated[SeriesQuery, Depends(JsonBody(SeriesQuery, limit=MAX_QUERY))],
     database: DatabaseDep,
     request: Request,
 ) -> Response:

@@ -2,17 +2,18 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import Depends, Path
 
 from app.api.auth import PROJECT, CredentialManager, declare_project_parameter
 from app.api.deps import ReadSession, SettingsDep, WriteSession
-from app.api.strict_body import TINY, declare_json_body
+from app.api.resource_router import ResourceRouter
+from app.api.strict_body import TINY, JsonBody
 from app.services.access import service_accounts
 from palestra.contract.access import TokenRequest, TokenView
 from palestra.contract.service_accounts import ServiceAccountRequest, ServiceAccountView
 from palestra.contract.views import Page
 
-router = APIRouter(
+router = ResourceRouter(
     prefix=f"/projects/{{{PROJECT}}}/service-accounts",
     tags=["projects"],
     dependencies=[Depends(declare_project_parameter)],
@@ -32,7 +33,7 @@ async def list_service_accounts(
 @router.post("", status_code=201, responses={409: {}})
 async def create_service_account(
     principal: CredentialManager,
-    body: Annotated[ServiceAccountRequest, declare_json_body(ServiceAccountRequest, limit=TINY)],
+    body: Annotated[ServiceAccountRequest, Depends(JsonBody(ServiceAccountRequest, limit=TINY))],
     session: WriteSession,
 ) -> ServiceAccountView:
     """Creates a user for programs, which belongs to the project and cannot log in."""
@@ -51,7 +52,7 @@ async def delete_service_account(
 async def create_service_token(
     name: Name,
     principal: CredentialManager,
-    body: Annotated[TokenRequest, declare_json_body(TokenRequest, limit=TINY)],
+    body: Annotated[TokenRequest, Depends(JsonBody(TokenRequest, limit=TINY))],
     session: WriteSession,
     settings: SettingsDep,
 ) -> TokenView:

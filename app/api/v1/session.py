@@ -2,14 +2,15 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import Depends, Request, Response
 
 from app.api.auth import SESSION_COOKIE, Anyone, check_same_origin, forget_login
 from app.api.cookies import set_cookie
 from app.api.deps import DatabaseDep, ReadSession, WriteSession, get_settings
 from app.api.login_rate import check_address, count_guess, remember_browser
 from app.api.origin import read_origin
-from app.api.strict_body import TINY, declare_json_body
+from app.api.resource_router import ResourceRouter
+from app.api.strict_body import TINY, JsonBody
 from app.domain.permissions import OF_NO_PROJECT
 from app.domain.principal import Membership, Principal
 from app.services.access import link_preview, logins, principals, sessions
@@ -23,8 +24,8 @@ from palestra.contract.access import (
 )
 from palestra.contract.permissions import Permission
 
-public_router = APIRouter(tags=["access"])
-router = APIRouter(tags=["access"])
+public_router = ResourceRouter(tags=["access"])
+router = ResourceRouter(tags=["access"])
 
 
 async def admit(request: Request) -> None:
@@ -53,7 +54,7 @@ async def login_options(session: ReadSession) -> LoginOptions:
 async def log_in(
     request: Request,
     response: Response,
-    body: Annotated[LoginRequest, declare_json_body(LoginRequest, limit=TINY)],
+    body: Annotated[LoginRequest, Depends(JsonBody(LoginRequest, limit=TINY))],
     database: DatabaseDep,
 ) -> SessionView:
     """Logs a browser in with user name and password."""
@@ -72,7 +73,7 @@ async def log_in(
 async def redeem_link(
     request: Request,
     response: Response,
-    body: Annotated[SetupRequest, declare_json_body(SetupRequest, limit=TINY)],
+    body: Annotated[SetupRequest, Depends(JsonBody(SetupRequest, limit=TINY))],
     database: DatabaseDep,
 ) -> SessionView | LinkPreview:
     """Logs a browser in with the code of a one-time link or an invitation.

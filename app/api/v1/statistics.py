@@ -2,17 +2,18 @@
 
 from typing import Annotated, Final
 
-from fastapi import APIRouter
+from fastapi import Depends
 
 from app.api.auth import Reader
 from app.api.deps import DatabaseDep
 from app.api.expensive_reads import ExpensiveRead
-from app.api.strict_body import declare_json_body
+from app.api.resource_router import ResourceRouter
+from app.api.strict_body import JsonBody
 from app.services.statistics import comparison, statistics
 from palestra.contract.comparison import ComparisonQuery, ComparisonResult
 from palestra.contract.statistics import StatisticsQuery, StatisticsResult
 
-router = APIRouter(tags=["statistics"])
+router = ResourceRouter(tags=["statistics"])
 
 MAX_QUERY: Final = 262_144
 """Bytes of a query: 2,000 runs need 70,000."""
@@ -21,7 +22,7 @@ MAX_QUERY: Final = 262_144
 @router.post("/statistics:aggregate", dependencies=[ExpensiveRead], responses={404: {}})
 async def aggregate_statistics(
     principal: Reader,
-    body: Annotated[StatisticsQuery, declare_json_body(StatisticsQuery, limit=MAX_QUERY)],
+    body: Annotated[StatisticsQuery, Depends(JsonBody(StatisticsQuery, limit=MAX_QUERY))],
     database: DatabaseDep,
 ) -> StatisticsResult:
     """Returns statistics over groups of runs as papers report them.
@@ -36,7 +37,7 @@ async def aggregate_statistics(
 @router.post("/runs:compare", tags=["runs"], dependencies=[ExpensiveRead], responses={404: {}})
 async def compare_runs(
     principal: Reader,
-    body: Annotated[ComparisonQuery, declare_json_body(ComparisonQuery, limit=MAX_QUERY)],
+    body: Annotated[ComparisonQuery, Depends(JsonBody(ComparisonQuery, limit=MAX_QUERY))],
     database: DatabaseDep,
 ) -> ComparisonResult:
     """Returns how runs, or groups of runs, differ: definitions, versions, devices, code, scores.

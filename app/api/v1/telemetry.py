@@ -2,31 +2,23 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import Depends, Request
 
-from app.api import strict_body, telemetry_route
+from app.api import telemetry_route
 from app.api.auth import AttemptCaller
+from app.api.resource_router import ResourceRouter
 from app.api.telemetry_route import TelemetryRoute
 from app.services.telemetry.batches import Delivery
-from palestra.contract.telemetry import MAX_BATCH_BYTES, TelemetryAck, TelemetryBatch
+from palestra.contract.telemetry import TelemetryAck
 
-router = APIRouter(tags=["telemetry"], route_class=TelemetryRoute)
-
-
-async def _read(request: Request, attempt_id: str) -> Delivery:
-    return await telemetry_route.read_batch(request, attempt_id)
-
-
-setattr(_read, strict_body.BODY_MODEL, TelemetryBatch)
-setattr(_read, strict_body.BODY_REQUIRED, True)
-setattr(_read, strict_body.BODY_LIMIT, MAX_BATCH_BYTES)
+router = ResourceRouter(tags=["telemetry"], route_class=TelemetryRoute)
 
 
 @router.post("/attempts/{attempt_id}/telemetry", responses={409: {}})
 async def take_telemetry(
     request: Request,
     _caller: AttemptCaller,
-    delivery: Annotated[Delivery, Depends(_read)],
+    delivery: Annotated[Delivery, Depends(telemetry_route.BatchBody())],
 ) -> TelemetryAck:
     """Takes consecutive records of an attempt, each exactly once. Answers after the commit.
 

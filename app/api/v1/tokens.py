@@ -2,18 +2,19 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import Depends
 
 from app.api.auth import TokenManager
 from app.api.deps import ReadSession, SettingsDep, WriteSession
 from app.api.paging import declare_page_request
-from app.api.strict_body import TINY, declare_json_body
+from app.api.resource_router import ResourceRouter
+from app.api.strict_body import TINY, JsonBody
 from app.domain.paging import PageRequest
 from app.services.access import tokens
 from palestra.contract.access import TokenRequest, TokenRotation, TokenView
 from palestra.contract.views import Page
 
-router = APIRouter(prefix="/tokens", tags=["access"])
+router = ResourceRouter(prefix="/tokens", tags=["access"])
 
 TokenPage = Annotated[
     PageRequest, Depends(declare_page_request("-created_at", ("created_at", "name")))
@@ -23,7 +24,7 @@ TokenPage = Annotated[
 @router.post("", status_code=201, responses={404: {}})
 async def create_token(
     principal: TokenManager,
-    body: Annotated[TokenRequest, declare_json_body(TokenRequest, limit=TINY)],
+    body: Annotated[TokenRequest, Depends(JsonBody(TokenRequest, limit=TINY))],
     session: WriteSession,
     settings: SettingsDep,
 ) -> TokenView:
@@ -48,7 +49,7 @@ async def list_tokens(
 async def rotate_token(
     token_id: str,
     principal: TokenManager,
-    body: Annotated[TokenRotation, declare_json_body(TokenRotation, limit=TINY, required=False)],
+    body: Annotated[TokenRotation, Depends(JsonBody(TokenRotation, limit=TINY, required=False))],
     session: WriteSession,
 ) -> TokenView:
     """Gives a token a new secret, which only this answer holds.

@@ -2,19 +2,20 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Depends, Query
 from fastapi.responses import StreamingResponse
 
 from app.api.auth import Reader
 from app.api.deps import DatabaseDep, ReadSession
 from app.api.expensive_reads import ExpensiveRead
+from app.api.resource_router import ResourceRouter
 from app.services.usage import export, reports
 from app.services.workers import quotas
 from palestra.contract.audit import WrittenTime
 from palestra.contract.quotas import OwnQuotasView
 from palestra.contract.usage import UsageBucketSize, UsageKey, UsageQuery, UsageReport
 
-router = APIRouter(tags=["usage"])
+router = ResourceRouter(tags=["usage"])
 
 Text = Annotated[str | None, Query(min_length=1, max_length=128)]
 _CSV: dict[int | str, dict[str, Any]] = {

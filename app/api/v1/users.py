@@ -2,12 +2,13 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Depends, Query
 
 from app.api.auth import UserManager
 from app.api.deps import ReadSession, ServerUrl, SettingsDep, WriteSession
 from app.api.paging import declare_page_request
-from app.api.strict_body import TINY, declare_json_body
+from app.api.resource_router import ResourceRouter
+from app.api.strict_body import TINY, JsonBody
 from app.domain.paging import PageRequest
 from app.services import user_removal
 from app.services.access import users
@@ -25,7 +26,7 @@ from palestra.contract.people import (
 )
 from palestra.contract.views import Page
 
-router = APIRouter(prefix="/users", tags=["people"])
+router = ResourceRouter(prefix="/users", tags=["people"])
 
 UserPage = Annotated[PageRequest, Depends(declare_page_request("name", ("name", "created_at")))]
 
@@ -55,7 +56,7 @@ async def get_user(user_id: str, principal: UserManager, session: ReadSession) -
 async def change_user(
     user_id: str,
     principal: UserManager,
-    body: Annotated[UserChange, declare_json_body(UserChange, limit=TINY)],
+    body: Annotated[UserChange, Depends(JsonBody(UserChange, limit=TINY))],
     session: WriteSession,
 ) -> UserDetail:
     """Changes display name, e-mail address, and whether a person administers the server."""
@@ -66,7 +67,7 @@ async def change_user(
 async def disable_user(
     user_id: str,
     principal: UserManager,
-    body: Annotated[DisableRequest, declare_json_body(DisableRequest, limit=TINY, required=False)],
+    body: Annotated[DisableRequest, Depends(JsonBody(DisableRequest, limit=TINY, required=False))],
     session: WriteSession,
 ) -> UserDisabled:
     """Ends a person's logins, tokens and streams at once.

@@ -2,12 +2,13 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Depends, Query, Request
 
 from app.api.answer_route import AnswerRoute, read_contract_version
 from app.api.auth import Enroller, PoolManager, Reader, WorkerCaller
 from app.api.deps import ReadSession, SettingsDep, WriteSession, get_broker_users
-from app.api.strict_body import declare_json_body
+from app.api.resource_router import ResourceRouter
+from app.api.strict_body import JsonBody
 from app.services import offers
 from app.services.workers import heartbeats, workers
 from palestra.contract.names import NAME_PATTERN
@@ -21,7 +22,7 @@ from palestra.contract.registration import (
 from palestra.contract.resources import CatalogueView
 from palestra.contract.views import Page
 
-router = APIRouter(tags=["workers"], route_class=AnswerRoute)
+router = ResourceRouter(tags=["workers"], route_class=AnswerRoute)
 
 MAX_REGISTRATION = 2**20
 """Bytes of a registration; the catalogue of all built-in parts and Atari games has 40,000."""
@@ -30,7 +31,7 @@ MAX_REGISTRATION = 2**20
 @router.post("/workers", status_code=201, responses={409: {}})
 async def register_worker(
     principal: Enroller,
-    body: Annotated[Registration, declare_json_body(Registration, limit=MAX_REGISTRATION)],
+    body: Annotated[Registration, Depends(JsonBody(Registration, limit=MAX_REGISTRATION))],
     session: WriteSession,
     settings: SettingsDep,
     request: Request,
@@ -54,7 +55,7 @@ async def register_worker(
 async def heartbeat_worker(
     worker_id: str,
     principal: WorkerCaller,
-    body: Annotated[WorkerHeartbeat, declare_json_body(WorkerHeartbeat)],
+    body: Annotated[WorkerHeartbeat, Depends(JsonBody(WorkerHeartbeat))],
     session: WriteSession,
     settings: SettingsDep,
 ) -> WorkerHeartbeatAnswer:

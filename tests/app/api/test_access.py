@@ -14,7 +14,7 @@ from fastapi.security.base import SecurityBase
 from app.api.auth import NEEDS
 from app.api.openapi import need_of
 from app.api.query import iterate_dependencies
-from app.api.strict_body import find_body_model
+from app.api.strict_body import JsonBody
 from app.domain.login_limits import LoginLimits
 from app.main import create_app
 from app.services.access import logins
@@ -103,9 +103,10 @@ async def test_no_dependency_is_called_in_a_thread() -> None:
         for dependant in iterate_dependencies(context.dependant)
         if not inspect.iscoroutinefunction(dependant.call)
         and not inspect.isasyncgenfunction(dependant.call)
-        and not isinstance(dependant.call, SecurityBase)
+        and not isinstance(dependant.call, SecurityBase | JsonBody)
     }
     assert plain == set()
+    assert inspect.iscoroutinefunction(JsonBody.__call__)
 
 
 async def test_no_body_is_read_before_the_caller_is_authorised() -> None:
@@ -115,7 +116,7 @@ async def test_no_body_is_read_before_the_caller_is_authorised() -> None:
         needs = [
             index for index, call in enumerate(calls) if getattr(call, NEEDS, None) is not None
         ]
-        bodies = [index for index, call in enumerate(calls) if find_body_model(call) is not None]
+        bodies = [index for index, call in enumerate(calls) if isinstance(call, JsonBody)]
         assert not bodies or needs[0] < bodies[0], context.path
 
 

@@ -153,13 +153,14 @@ async def test_a_refused_method_is_answered_with_all_methods_of_the_path(
         url = _fill(str(context.path), shared.path_names)
         allowed = _list_methods(url)
         for method in METHODS - allowed:
-            status, headers, _ = await ask(shared.app, method, url)
+            status, headers, _ = await ask(shared.app, method, url, **_authorise(shared, "user"))
             assert status == 405, (method, url)
             assert dict(headers)[b"allow"].decode().split(", ") == sorted(allowed), (method, url)
 
 
 async def test_head_of_a_path_without_get_is_refused_without_a_body(shared: AppServer) -> None:
-    status, headers, body = await ask(shared.app, "HEAD", "/api/v1/series:query")
+    caller = _authorise(shared, "user")
+    status, headers, body = await ask(shared.app, "HEAD", "/api/v1/series:query", **caller)
     assert (status, dict(headers)[b"allow"], body) == (405, b"POST", b"")
 
 

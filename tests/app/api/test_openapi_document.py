@@ -5,11 +5,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from pydantic import create_model
 
 from app.api import openapi
-from app.api.strict_body import declare_json_body
+from app.api.strict_body import JsonBody
 from tests.support.documented_statuses import DOCUMENT, read_paths
 
 SCHEMAS: Final[dict[str, Any]] = json.loads(DOCUMENT.read_text("utf-8"))["components"]["schemas"]
@@ -80,7 +80,7 @@ def test_a_body_that_differs_from_the_answer_of_its_name_has_a_title_of_its_own(
     app = FastAPI(openapi_url=None)
     router = APIRouter()
 
-    @router.post("/parts", response_model=answer, dependencies=[declare_json_body(body)])
+    @router.post("/parts", response_model=answer, dependencies=[Depends(JsonBody(body))])
     async def create_part() -> None: ...
 
     app.include_router(router)
