@@ -7,6 +7,7 @@ streams and slow uploads are permitted: only silence and a rate below `MIN_RATE`
 
 import asyncio
 import resource
+import socket
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from typing import Any, Final, Literal
 import structlog
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from app.acknowledged import AcknowledgedBytes
+from app.client_presence import ClientPresence
 from app.direct_answers import offer_direct_answer
 from app.domain.networks import Network, contains
 from app.domain.request_ids import new_request_id
@@ -36,11 +37,7 @@ MIN_RATE: Final = 512
 It applies to the body that a client sends and to the answer that it reads.
 """
 STALLED_SECONDS: Final = 12.0
-"""Time in which a client must acknowledge some of the bytes that are under way to it.
-
-The buffers of the systems hold the answer of a client that reads no more for minutes where little
-is sent, as on most event streams.
-"""
+"""Time in which a client must acknowledge some of the bytes that are under way to it."""
 LINGER_SECONDS: Final = 2.0
 """Seconds in which the rest of a body may arrive after its answer was sent.
 
@@ -71,6 +68,20 @@ _REASONS: Final = {
         "The server has no room for another connection. Try again soon.",
     ),
 }
+
+
+def end_stalled_clients(listener: socket.socket, seconds: float = STALLED_SECONDS) -> None:
+    """Lets the system end connections whose clients acknowledge nothing of what is sent to them.
+
+    The buffers of two systems hold the answer of a client that reads no more for minutes where
+    little is sent, as on most event streams. Linux ends such a connection; other systems do not.
+
+    Args:
+        listener: The listening socket. Connections that it accepts afterwards inherit the time.
+        seconds: The time.
+    """
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * seconds))
 
 
 def raise_descriptor_limit() -> int:
@@ -206,15 +217,16 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Accepts the connection, or answers 503 and closes it."""
         super().connection_made(transport)
-        self._acknowledged = AcknowledgedBytes(transport.get_extra_info("socket"))
+        self._client = ClientPresence()
         self._enter("head")
         if not self.bounds.admit(self, self.client[0] if self.client else ""):
             self._refuse(503)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Removes the connection from the counted connections."""
+        """Removes the connection from the counted connections, and ends what it reads."""
         self.bounds.leave(self)
         super().connection_lost(exc)
+        self._client.leave()
 
     def data_received(self, data: bytes) -> None:
         """Feeds the parser; refuses a head that exceeds the limit before it is complete.
@@ -264,6 +276,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._enter("body")
             super().on_headers_complete()
             offer_direct_answer(self.cycle)
+            self._client.offer(self.cycle.scope)
 
     def on_body(self, body: bytes) -> None:
         """Passes a part of the body on to the request."""
@@ -292,11 +305,11 @@ class BoundedProtocol(HttpToolsProtocol):
         late = self.phase == "head" and now - self.since > head_seconds
         if late or (self.phase == "body" and not self._is_fast_enough(now, reading=True)):
             self._refuse(408)
-        elif self.phase == "answer" and (
-            self._acknowledged.count_stalled_seconds(now) >= STALLED_SECONDS
-            or (self.flow.write_paused and not self._is_fast_enough(now, reading=False))
+        elif (
+            self.phase == "answer"
+            and self.flow.write_paused
+            and not self._is_fast_enough(now, reading=False)
         ):
-            self._acknowledged.discard_unsent()
             self.transport.abort()
 
     def _is_fast_enough(self, now: float, *, reading: bool) -> bool:
@@ -315,7 +328,6 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _enter(self, phase: Phase) -> None:
         self.phase, self.since, self._moved, self._unsent = phase, self.bounds.clock(), 0, 0
-        self._acknowledged.restart(self.since)
 
     def _end_lingering(self, cycle: Any) -> None:
         if self.cycle is cycle and self.phase == "body" and not self.transport.is_closing():

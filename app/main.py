@@ -23,6 +23,7 @@ import palestra
 from app import process_parts, startup
 from app.allocator import limit_arenas
 from app.api import dashboard, errors, expensive_reads, health, openapi, refusals, v1
+from app.api.abandoned_reads import AbandonedReads
 from app.api.compression import Compression
 from app.api.head_requests import HeadRequests
 from app.api.login_rate import LoginClock
@@ -31,7 +32,12 @@ from app.api.query import check_query
 from app.api.request_rate import RequestRate
 from app.api.security_middleware import Guard
 from app.api.turns import Turns
-from app.connections import Connections, create_protocol_class, raise_descriptor_limit
+from app.connections import (
+    Connections,
+    create_protocol_class,
+    end_stalled_clients,
+    raise_descriptor_limit,
+)
 from app.db.startup_check import DatabaseStartError, check_database
 from app.domain.login_limits import LoginLimits
 from app.logging import configure_logging, scrub_text
@@ -91,6 +97,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.router.default = dashboard.Dashboard(settings.dashboard_dir, settings.public_path)
     app.add_middleware(Compression)
     app.add_middleware(HeadRequests, router=app.router)
+    app.add_middleware(AbandonedReads)
     tls = settings.secure_cookies
     app.add_middleware(Guard, host_names=settings.host_names, public=v1.PUBLIC, tls=tls)
     if settings.public_path:
@@ -129,6 +136,7 @@ def _serve(settings: Settings, listener: startup.Listener) -> int:
     limit_arenas()
     app = create_app(settings.model_copy(update={"port": listener.port}))
     bounds = Connections.from_settings(settings, raise_descriptor_limit())
+    end_stalled_clients(listener.socket)
     config = uvicorn.Config(
         app,
         http=create_protocol_class(bounds),

@@ -15,6 +15,8 @@ import zstandard
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.api.read_requests import is_read
+
 LEAST: Final = 1_400
 """Bytes below which an answer is not compressed, since it fits into one packet."""
 _MAX_ACCEPTED_BYTES: Final = 1_000
@@ -23,9 +25,6 @@ _LEVEL: Final = 4
 """Compresses three times as fast as the default level; the result has a tenth more bytes."""
 _MAX_BYTES_ON_LOOP: Final = 32_768
 _SECRETS: Final = ("/api/v1/session", "/api/v1/tokens")
-_QUERIES: Final = frozenset(
-    {"/api/v1/series:query", "/api/v1/statistics:aggregate", "/api/v1/runs:compare"}
-)
 _JSON: Final = frozenset({b"application/json", b"application/problem+json"})
 
 
@@ -71,8 +70,7 @@ class Compression:
 
 def _is_public_enough(scope: Scope) -> bool:
     path = scope["path"]
-    reads = scope["method"] == "GET" or path in _QUERIES
-    return bool(reads) and path.startswith("/api/") and not path.startswith(_SECRETS)
+    return is_read(scope) and path.startswith("/api/") and not path.startswith(_SECRETS)
 
 
 class _Answer:

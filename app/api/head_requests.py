@@ -1,19 +1,16 @@
 """Answers HEAD as GET, without the body (RFC 9110, section 9.3.2)."""
 
-from typing import Final
-
 from fastapi import APIRouter
 from fastapi.routing import RouteContext, iter_route_contexts
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-_STREAMED: Final = ("/events", ":export", "/archive")
-"""Ends of the paths whose answers are made while they are sent: nothing is known before."""
+from app.api.read_requests import is_streamed
 
 
 def list_methods(context: RouteContext) -> frozenset[str]:
     """Returns the methods that a route answers: HEAD beside GET, unless its answer is streamed."""
     methods = frozenset(context.methods or ())
-    has_head = "GET" in methods and not (context.path_format or "").endswith(_STREAMED)
+    has_head = "GET" in methods and not is_streamed(context.path_format or "")
     return methods | {"HEAD"} if has_head else methods
 
 

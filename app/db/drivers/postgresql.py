@@ -5,11 +5,17 @@ and statements whose results nobody reads go with the next one or the commit, as
 (`app.db.drivers.sqlite`). The server executes them in order, and none after one that fails.
 """
 
+import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import psycopg
+
+from app.client_presence import READER, ClientPresence
+
+_CANCEL_SECONDS: Final = 5.0
+"""Longest time that the request to end a statement takes."""
 
 
 class PipelinedConnection(psycopg.AsyncConnection[Any]):
@@ -21,6 +27,9 @@ class PipelinedConnection(psycopg.AsyncConnection[Any]):
         self._deferred: list[tuple[bytes, Sequence[Mapping[str, Any]]]] = []
         self.statement_seconds: float | None = None
         """Deadline of a statement, unless its transaction has another one."""
+        self._client: ClientPresence | None = None
+        self._ending: asyncio.Task[None] | None = None
+        """Ends the statement of a client that has left."""
 
     @property
     def has_deferred(self) -> bool:
@@ -42,6 +51,9 @@ class PipelinedConnection(psycopg.AsyncConnection[Any]):
             statement_seconds: Deadline of each statement of the transaction; `None` for no
                 deadline. A single statement has the connection's own.
         """
+        self._client = None if statement_seconds is None else READER.get()
+        if self._client is not None:
+            self._client.begin_read(self._abandon)
         if statement is None:
             return
         self.defer(statement, [{}])
@@ -61,6 +73,7 @@ class PipelinedConnection(psycopg.AsyncConnection[Any]):
 
     async def commit(self) -> None:
         """Executes the deferred statements and commits, in one round trip."""
+        await self._forget_client()
         if not self._deferred:
             await super().commit()
             return
@@ -78,8 +91,25 @@ class PipelinedConnection(psycopg.AsyncConnection[Any]):
 
     async def rollback(self) -> None:
         """Drops the deferred statements and rolls back."""
+        await self._forget_client()
         self._deferred.clear()
         await super().rollback()
+
+    def _abandon(self) -> None:
+        self._ending = asyncio.get_running_loop().create_task(self._cancel_statement())
+
+    async def _cancel_statement(self) -> None:
+        with contextlib.suppress(psycopg.Error):
+            await self.cancel_safe(timeout=_CANCEL_SECONDS)
+
+    async def _forget_client(self) -> None:
+        if self._client is not None:
+            self._client.end_read()
+            self._client = None
+        if self._ending is not None:
+            # The connection's next statement must not be the one that ends.
+            await asyncio.wait([self._ending])
+            self._ending = None
 
 
 class PipelinedCursor(psycopg.AsyncCursor[Any]):

@@ -17,6 +17,8 @@ from typing import Any, Final, Self
 
 import aiosqlite
 
+from app.client_presence import READER, ClientPresence
+
 _STEPS: Final = 200_000
 """Steps of SQLite's virtual machine, some milliseconds, between two looks at the deadline."""
 
@@ -88,6 +90,9 @@ class SingleCallConnection(aiosqlite.Connection):
         """Counted by the connection's thread, after each call."""
         self._statement_seconds = inf
         self._deadline = inf
+        self._client: ClientPresence | None = None
+        self._is_abandoned = False
+        """Whether the client for which the present transaction reads has left."""
 
     def cursor(self) -> SingleCallCursor:  # type: ignore[override]
         """Returns a cursor without calling the thread."""
@@ -109,12 +114,15 @@ class SingleCallConnection(aiosqlite.Connection):
                 `None` for no deadline.
         """
         self._statement_seconds = inf if statement_seconds is None else statement_seconds
+        self._client = None if statement_seconds is None else READER.get()
+        if self._client is not None:
+            self._client.begin_read(self._abandon)
         if statement is not None:
             self.defer(lambda connection: connection.execute(statement))
 
     def is_overdue(self) -> bool:
-        """Returns whether the present call has exceeded its deadline. Called by SQLite."""
-        return time.monotonic() > self._deadline
+        """Returns whether the present call is to end. Called by SQLite."""
+        return self._is_abandoned or time.monotonic() > self._deadline
 
     async def call_in_thread(self, function: Callable[[sqlite3.Connection], Any]) -> Any:
         """Calls `function` with the SQLite connection in that connection's thread."""
@@ -135,6 +143,7 @@ class SingleCallConnection(aiosqlite.Connection):
 
     async def commit(self) -> None:
         """Makes the deferred calls and commits, unless there is nothing to commit."""
+        self._forget_client()
         if not self._deferred and not self._may_be_in_transaction:
             return
         try:
@@ -146,9 +155,19 @@ class SingleCallConnection(aiosqlite.Connection):
 
     async def rollback(self) -> None:
         """Drops the deferred calls and rolls back, unless there is nothing to roll back."""
+        self._forget_client()
         self._deferred.clear()
         if self._may_be_in_transaction:
             await self.call_in_thread(sqlite3.Connection.rollback)
+
+    def _abandon(self) -> None:
+        self._is_abandoned = True
+
+    def _forget_client(self) -> None:
+        self._is_abandoned = False
+        if self._client is not None:
+            self._client.end_read()
+            self._client = None
 
     @property
     def has_ended(self) -> bool:

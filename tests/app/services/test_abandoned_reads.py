@@ -1,0 +1,128 @@
+"""The statement of a client that has left ends, and never the one after it on its connection."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from sqlalchemy import bindparam, literal_column, select, text
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.types import BigInteger
+
+from app.client_presence import READER, ClientPresence
+from app.db import faults
+from app.db.engine import Database
+from app.db.prepared import Read, fetch_all
+from tests.support.statements import ENDLESS
+
+pytestmark = pytest.mark.both_databases(
+    "Each driver ends a statement in its own way.",
+    of=("app.db.drivers.postgresql", "app.db.prepared"),
+)
+ABORTS = 500
+_COUNTING = (
+    "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 40000) "
+    "SELECT max(n) FROM numbers"
+)
+"""Takes some milliseconds."""
+_COUNT = select(literal_column(f"({_COUNTING})", BigInteger()).label("n"))
+_ECHO = select(bindparam("number", type_=BigInteger(), required=False).label("number"))
+
+
+@pytest_asyncio.fixture
+async def opened(database_url: str) -> AsyncIterator[Database]:
+    """A database with one connection, so that a read meets what the read before it left."""
+    database = Database(database_url, pool_size=1)
+    yield database
+    await database.dispose()
+
+
+async def test_the_read_of_a_client_that_left_ends_in_the_database(opened: Database) -> None:
+    started = asyncio.Event()
+
+    async def read_without_end(client: ClientPresence) -> None:
+        READER.set(client)
+        async with opened.read(3_600) as session:
+            await session.execute(text("SELECT 1"))
+            started.set()
+            await session.execute(text(ENDLESS))
+
+    for _ in range(3):
+        started.clear()
+        client = ClientPresence()
+        reading = asyncio.create_task(read_without_end(client))
+        await started.wait()
+        client.leave()
+        with pytest.raises(OperationalError) as caught:
+            await reading
+        assert faults.exceeded_deadline(caught.value)
+        async with opened.read() as session:
+            assert await session.scalar(text("SELECT 7")) == 7, "the connection goes on"
+
+
+async def test_a_read_that_begins_after_its_client_left_ends(opened: Database) -> None:
+    client = ClientPresence()
+    client.leave()
+
+    async def read() -> None:
+        READER.set(client)
+        async with opened.read() as session:
+            await session.execute(text(ENDLESS))
+
+    with pytest.raises(OperationalError):
+        await asyncio.create_task(read())
+
+
+async def test_no_read_ends_or_answers_the_one_after_it(opened: Database) -> None:
+    """500 clients leave at random moments, among others that must get their own answers."""
+    choose = random.Random(0)
+
+    async def read(number: int, client: ClientPresence | None) -> bool:
+        READER.set(client)
+        reads = [Read(_ECHO, {"number": number}), Read(_COUNT, {}), Read(_ECHO, {"number": 0})]
+        try:
+            async with opened.read() as session:
+                first = await session.scalar(select(bindparam("n", number, BigInteger())))
+                rows, counted, none = await fetch_all(session, reads)
+        except OperationalError as error:
+            if client is None or not faults.exceeded_deadline(error):
+                raise
+            return False
+        assert (first, rows[0].number, counted[0].n, none[0].number) == (number, number, 40_000, 0)
+        return True
+
+    ended = 0
+    for number in range(1, ABORTS + 1):
+        client = ClientPresence()
+        tasks = [
+            asyncio.create_task(read(number, client)),
+            asyncio.create_task(read(-number, None)),
+        ]
+        await asyncio.sleep(choose.random() * 0.008)
+        client.leave()
+        answered, other_answered = await asyncio.gather(*tasks)
+        assert other_answered
+        ended += not answered
+    assert 0 < ended <= ABORTS
+
+
+async def test_a_transaction_that_writes_goes_on(opened: Database) -> None:
+    client = ClientPresence()
+    started = asyncio.Event()
+
+    async def write() -> None:
+        READER.set(client)
+        async with opened.write() as session:
+            await session.execute(text("UPDATE alembic_version SET version_num = 'changed'"))
+            started.set()
+            await session.execute(text(_COUNTING))
+
+    writing = asyncio.create_task(write())
+    await started.wait()
+    client.leave()
+    await writing
+    async with opened.read() as session:
+        assert await session.scalar(text("SELECT version_num FROM alembic_version")) == "changed"
+    async with opened.write() as session:
+        await session.execute(text("UPDATE alembic_version SET version_num = '0043'"))
