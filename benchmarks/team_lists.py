@@ -38,6 +38,7 @@ from palestra.contract.access import TokenRequest
 from palestra.contract.names import Scope, new_id
 from palestra.contract.permissions import Role
 from palestra.contract.projects import ProjectRequest
+from palestra.contract.states import JobState
 from tests.support import records
 from tests.support.server_fixture import World, make_definition, make_world
 
@@ -184,7 +185,7 @@ async def _people(world: World) -> list[str]:
 async def _train(world: World, number: int) -> None:
     """Trains all jobs but a few to their end, each in one attempt with two evaluations."""
     registered = await world.register(name=f"w{number}")
-    queued = await world.list_jobs(state="queued")
+    queued = await world.list_jobs(state=JobState.QUEUED)
     first = await world.start(queued[0].id, registered.worker_id)
     run = queued[0].run_ids[0]
     record = records.make_evaluation(run, 5, 1.0)

@@ -23,7 +23,7 @@ class AnswerRoute(APIRoute):
 
     def get_route_handler(self) -> Handler:
         """Returns the handler of requests; answers to older callers have no newer fields."""
-        handle = self.get_full_handler()
+        handle = super().get_route_handler()
         model = self.response_model
         if model not in FIELDS:
             return handle
@@ -39,10 +39,6 @@ class AnswerRoute(APIRoute):
             return response
 
         return handle_versioned
-
-    def get_full_handler(self) -> Handler:
-        """Returns the handler of requests whose answers have all fields."""
-        return super().get_route_handler()
 
 
 def read_contract_version(request: Request) -> int:

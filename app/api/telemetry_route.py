@@ -1,23 +1,25 @@
 """The route of telemetry batches, which answers usual requests without FastAPI's dependencies.
 
 They take longer than the decoding of a batch. A request is usual if it has nothing but a token that
-was looked up lately, for this attempt, and a JSON body. Every other request takes the way of all
-routes, which refuses what has to be refused.
+was looked up lately, for this attempt, the present version of the contract and a JSON body. Every
+other request takes the way of all routes, which refuses what has to be refused.
 """
 
 from functools import partial
 from typing import Final
 
 from fastapi import Request, Response
+from starlette.types import Receive, Scope, Send
 
 from app.api import strict_body
-from app.api.answer_route import AnswerRoute, Handler
+from app.api.answer_route import AnswerRoute
 from app.api.errors import HttpProblemError
 from app.api.strict_body import JsonBody
 from app.services.access.attempt_tokens import AttemptTokens
 from app.services.telemetry import decoding
 from app.services.telemetry.batches import Delivery
 from app.services.telemetry.group_commit import Acknowledger
+from palestra.contract.answers import CONTRACT_HEADER, CONTRACT_VERSION
 from palestra.contract.telemetry import (
     MAX_BATCH_BYTES,
     MAX_BATCH_RECORDS,
@@ -28,29 +30,30 @@ from palestra.contract.telemetry import (
 _MAX_BYTES_ON_LOOP: Final = 65_536
 """Bytes up to which decoding takes less time than handing the body to a thread."""
 _SCHEME: Final = "Bearer "
+_PRESENT_CONTRACT: Final = str(CONTRACT_VERSION)
 
 
 class TelemetryRoute(AnswerRoute):
     """A route for batches of telemetry; see the module."""
 
-    def get_full_handler(self) -> Handler:
-        """Returns a handler that takes usual requests by the short way."""
-        handle = super().get_full_handler()
-
-        async def handle_batch(request: Request) -> Response:
-            attempt_id = _find_attempt(request)
-            if attempt_id is None:
-                return await handle(request)
-            ack = await take(request, await read_batch(request, attempt_id))
-            return Response(b'{"acked_seq":%d}' % ack.acked_seq, media_type="application/json")
-
-        return handle_batch
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves one request, a usual one by the short way."""
+        request = Request(scope, receive, send)
+        attempt_id = _find_attempt(request)
+        if attempt_id is None:
+            await super().handle(scope, receive, send)
+            return
+        ack = await take(request, await read_batch(request, attempt_id))
+        answer = Response(b'{"acked_seq":%d}' % ack.acked_seq, media_type="application/json")
+        await answer(scope, receive, send)
 
 
 def _find_attempt(request: Request) -> str | None:
     """Returns the attempt of a usual request, `None` for every other request."""
     sent = request.headers.getlist("authorization")
     if len(sent) != 1 or not sent[0].startswith(_SCHEME) or request.scope.get("query_string"):
+        return None
+    if request.method != "POST" or request.headers.get(CONTRACT_HEADER) != _PRESENT_CONTRACT:
         return None
     tokens: AttemptTokens = request.app.state.attempt_tokens
     attempt_id = tokens.find(sent[0][len(_SCHEME) :])

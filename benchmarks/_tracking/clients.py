@@ -11,6 +11,7 @@ from typing import Final
 import orjson
 
 from benchmarks._tracking.workloads import Workload
+from palestra.contract.answers import CONTRACT_HEADER, CONTRACT_VERSION
 
 _RUN: Final = "{run}"
 
@@ -31,7 +32,10 @@ class PalestraClient:
     @property
     def headers(self) -> dict[str, str]:
         """See `BatchEncoder`."""
-        return {"Authorization": f"Bearer {self.token}"}
+        return {
+            "Authorization": f"Bearer {self.token}",
+            CONTRACT_HEADER: str(CONTRACT_VERSION),
+        }
 
     def encode(self, workload: Workload, number: int) -> bytes:
         """See `BatchEncoder`."""
