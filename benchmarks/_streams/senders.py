@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from multiprocessing.synchronize import Event
 
 from benchmarks._streams.content import Training
+from palestra.contract.answers import CONTRACT_HEADER, CONTRACT_VERSION
 
 SERIES = 5
 
@@ -28,6 +29,7 @@ async def _send(port: int, training: Training, period: float, delay: float, stop
     head = (
         f"POST /api/v1/attempts/{training.attempt_id}/telemetry HTTP/1.1\r\nHost: 127.0.0.1\r\n"
         f"Authorization: Bearer {training.token}\r\nContent-Type: application/json\r\n"
+        f"{CONTRACT_HEADER}: {CONTRACT_VERSION}\r\n"
         "Content-Length: {}\r\n\r\n"
     )
     due, step = time.monotonic() + delay, 0
