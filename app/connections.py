@@ -16,7 +16,7 @@ from ipaddress import ip_address
 from typing import Any, Final, Literal
 
 import structlog
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from app.client_presence import ClientPresence
 from app.direct_answers import offer_direct_answer
@@ -198,6 +198,32 @@ class Connections:
             self._keep_looking(loop)
 
 
+class ChunkedAnswer:
+    """The connection to which an answer is sent; see `DirectAnswer`.
+
+    Args:
+        cycle: The request and its answer as uvicorn has them.
+    """
+
+    __slots__ = ("_cycle",)
+
+    def __init__(self, cycle: RequestResponseCycle) -> None:
+        self._cycle = cycle
+
+    def write(self, chunk: bytes) -> bool:
+        """Writes a chunk if the client keeps up with an answer that is sent in chunks."""
+        cycle = self._cycle
+        if (
+            cycle.flow.write_paused
+            or cycle.transport.is_closing()
+            or cycle.response_complete
+            or not (cycle.response_started and cycle.chunked_encoding)
+        ):
+            return False
+        cycle.transport.write(chunk)
+        return True
+
+
 class BoundedProtocol(HttpToolsProtocol):
     """The protocol of one connection.
 
@@ -275,8 +301,9 @@ class BoundedProtocol(HttpToolsProtocol):
         if not self._ended:
             self._enter("body")
             super().on_headers_complete()
-            offer_direct_answer(self.cycle)
-            self._client.offer(self.cycle.scope)
+            scope: Any = self.cycle.scope
+            offer_direct_answer(scope, ChunkedAnswer(self.cycle))
+            self._client.offer(scope)
 
     def on_body(self, body: bytes) -> None:
         """Passes a part of the body on to the request."""

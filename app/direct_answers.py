@@ -6,25 +6,14 @@ the parts are the same bytes for many of them.
 """
 
 from collections.abc import MutableMapping
-from typing import Any, Final, cast
-
-from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+from typing import Any, Final, Protocol
 
 _EXTENSION: Final = "palestra.direct_answer"
 """Name of the extension in ASGI's `scope`."""
 
 
-class DirectAnswer:
-    """The connection to which an answer is sent.
-
-    Args:
-        cycle: The request and its answer as uvicorn has them.
-    """
-
-    __slots__ = ("_cycle",)
-
-    def __init__(self, cycle: RequestResponseCycle) -> None:
-        self._cycle = cycle
+class DirectAnswer(Protocol):
+    """The connection to which an answer is sent."""
 
     def write(self, chunk: bytes) -> bool:
         """Writes a chunk of the transfer coding (RFC 9112, section 7.1), without waiting.
@@ -35,25 +24,14 @@ class DirectAnswer:
             Whether it was written; false if the client is behind with what was sent to it, if the
             connection closes, or if the answer is not sent in chunks.
         """
-        cycle = self._cycle
-        if (
-            cycle.flow.write_paused
-            or cycle.transport.is_closing()
-            or cycle.response_complete
-            or not (cycle.response_started and cycle.chunked_encoding)
-        ):
-            return False
-        cycle.transport.write(chunk)
-        return True
 
 
-def offer_direct_answer(cycle: RequestResponseCycle) -> None:
+def offer_direct_answer(scope: MutableMapping[str, Any], answer: DirectAnswer) -> None:
     """Lets the application write to the connection of a request."""
-    scope = cast("dict[str, Any]", cycle.scope)
-    scope["extensions"] = {_EXTENSION: cycle}
+    scope.setdefault("extensions", {})[_EXTENSION] = answer
 
 
 def find_direct_answer(scope: MutableMapping[str, Any]) -> DirectAnswer | None:
     """Returns the connection of a request, if its server offers it and the answer has a body."""
-    cycle = scope.get("extensions", {}).get(_EXTENSION)
-    return None if cycle is None or scope["method"] == "HEAD" else DirectAnswer(cycle)
+    answer: DirectAnswer | None = scope.get("extensions", {}).get(_EXTENSION)
+    return None if scope["method"] == "HEAD" else answer

@@ -12,12 +12,13 @@ from typing import Any, Final
 
 import structlog
 
+from palestra.addresses import mask_password
+
 _SECRET_KEYS: Final = re.compile(
     r"password|secret|token|authorization|cookie|csrf|broker_url|database_url", re.IGNORECASE
 )
 _PATTERNS: Final = (
     (re.compile(r"\b(pl[aerslw])_[0-9A-Za-z]{8,}"), r"\1_***"),
-    (re.compile(r"(?<=://)([^\s:/@]*):[^\s/@]+@"), r"\1:***@"),
     (re.compile(r"(?i)\b(password=)[^&\s\"']+"), r"\1***"),
     (re.compile(r"(?i)\b(bearer|basic)\s+[^\s\"',]+"), r"\1 ***"),
 )
@@ -94,6 +95,7 @@ def scrub(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mutabl
 
 def scrub_text(text: str) -> str:
     """Returns `text` without credentials and control characters."""
+    text = mask_password(text)
     for pattern, replacement in _PATTERNS:
         text = pattern.sub(replacement, text)
     return _CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", text)

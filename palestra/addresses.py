@@ -38,6 +38,14 @@ _MAX_NAME_LENGTH: Final = 253
 _PATH_PART: Final = re.compile(r"[A-Za-z0-9._~-]+", re.ASCII)
 _PORT: Final = re.compile(r"[0-9]{1,5}", re.ASCII)
 _MAX_PORT: Final = 65_535
+_PASSWORD: Final = re.compile(r"(?<=://)([^\s:/@]*):[^\s/@]*@")
+
+
+def mask_password(text: str) -> str:
+    """Returns a text without the passwords of the addresses in it, for logs."""
+    return _PASSWORD.sub(r"\1:***@", text)
+
+
 _MAPPED_BITS: Final = 96
 """Bits before the IPv4 address in an IPv4 address in IPv6 form."""
 

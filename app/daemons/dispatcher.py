@@ -26,6 +26,7 @@ from app.services.jobs.dispatch_plan import AssignedJob
 from app.services.queue.dispatcher_lease import DispatcherLease, LeaseLostError
 from app.services.queue.equipped_workers import EquippedWorkers
 from app.services.workers.broker_users import BrokerUsers
+from palestra.backoff import Backoff
 from palestra.contract.names import DISPATCH_TASK
 from palestra.contract.work_order import DispatchMessage
 
@@ -181,11 +182,14 @@ class Dispatcher:
         """
         changes = bus.subscribe(QUEUE)
         try:
-            pause = self._poll_seconds
+            backoff = Backoff(longest=_MAX_PAUSE_SECONDS, first=2 * self._poll_seconds)
             while True:
                 began = time.monotonic()
-                is_done = await self._try_tick()
-                pause = self._poll_seconds if is_done else min(2 * pause, _MAX_PAUSE_SECONDS)
+                pause = self._poll_seconds
+                if await self._try_tick():
+                    backoff.reset()
+                else:
+                    pause = backoff.compute_next_wait(minimum=pause)
                 await asyncio.sleep(min(_REST * (time.monotonic() - began), _MAX_REST_SECONDS))
                 await changes.wait(pause)
         finally:

@@ -3,7 +3,6 @@
 The transport tolerates any content of the queue.
 """
 
-import re
 from collections.abc import Callable
 from queue import Empty
 from typing import Any, Final
@@ -15,7 +14,6 @@ from kombu.transport import redis, virtual
 from workers.ipc.json_log import get_logger
 
 _TRANSPORT: Final = f"{__name__}:TolerantRedisTransport"
-_SECRET: Final = re.compile(r"(?<=://)([^@/]*):[^@/]*@")
 
 SETTINGS: Final[dict[str, object]] = {
     # The queue holds only dispatch messages, as JSON.
@@ -129,8 +127,3 @@ def choose_broker(option: str | None, answer: str) -> str:
         return option
     host = location.netloc.rpartition("@")[2]
     return urlunsplit(location._replace(netloc=f"{user}@{host}"))
-
-
-def mask_password(url: str) -> str:
-    """Returns an address without its password, for logs."""
-    return _SECRET.sub(r"\1:***@", url)

@@ -9,8 +9,8 @@ from celery.exceptions import CPendingDeprecationWarning
 from celery.worker.consumer import Consumer
 from celery.worker.state import maybe_shutdown
 
+from palestra.addresses import mask_password
 from palestra.backoff import Backoff
-from workers.host.broker import mask_password
 from workers.ipc.json_log import get_logger
 
 _MAX_WAIT_SECONDS: Final = 5.0

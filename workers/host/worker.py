@@ -22,12 +22,12 @@ from celery import Celery, signals
 from celery.worker import state as celery_state
 from kombu.entity import Queue
 
+from palestra.addresses import mask_password
 from palestra.contract.registration import RegistrationAnswer
 from workers.host.broker import (
     SETTINGS,
     choose_broker,
     install_transport,
-    mask_password,
 )
 from workers.host.dispatch_task import DispatchTask, DispatchTaskSettings
 from workers.host.options import UsageError, WorkerOptions, parse_options

@@ -13,8 +13,8 @@ import pytest
 import pytest_asyncio
 
 from app.api import stream as stream_answers
+from app.connections import ChunkedAnswer
 from app.db.engine import Database
-from app.direct_answers import DirectAnswer
 from app.services.events import event_log
 from app.services.events.subscriptions import EventSubscription
 from tests.app.api.serving import AppServer
@@ -34,13 +34,13 @@ async def url(shared: AppServer) -> AsyncIterator[str]:
 def written(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """For each direct write, whether the connection took it."""
     results: list[bool] = []
-    write = DirectAnswer.write
+    write = ChunkedAnswer.write
 
-    def noted(self: DirectAnswer, chunk: bytes) -> bool:
+    def noted(self: ChunkedAnswer, chunk: bytes) -> bool:
         results.append(write(self, chunk))
         return results[-1]
 
-    monkeypatch.setattr(DirectAnswer, "write", noted)
+    monkeypatch.setattr(ChunkedAnswer, "write", noted)
     return results
 
 
@@ -201,7 +201,7 @@ async def test_a_closing_connection_takes_no_direct_writes(
 
 
 async def test_an_answer_that_has_not_begun_takes_no_direct_writes() -> None:
-    def make(**changes: object) -> DirectAnswer:
+    def make(**changes: object) -> ChunkedAnswer:
         fresh = {
             "flow": SimpleNamespace(write_paused=False),
             "transport": SimpleNamespace(is_closing=lambda: False, write=lambda _: None),
@@ -209,7 +209,7 @@ async def test_an_answer_that_has_not_begun_takes_no_direct_writes() -> None:
             "response_complete": False,
             "chunked_encoding": True,
         }
-        return DirectAnswer(SimpleNamespace(**{**fresh, **changes}))  # type: ignore[arg-type]
+        return ChunkedAnswer(SimpleNamespace(**{**fresh, **changes}))  # type: ignore[arg-type]
 
     assert make().write(b"1\r\nx\r\n")
     assert not make(response_started=False).write(b"1\r\nx\r\n")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import make_work_order
 
+from palestra.addresses import mask_password
 from palestra.backoff import Backoff
 from palestra.contract.job_options import Limits, Resources
 from palestra.contract.names import Schedule, new_id
@@ -17,7 +18,7 @@ from palestra.contract.registration import Gpu
 from palestra.contract.states import Cause, Order, Outcome
 from palestra.contract.work_order import AttemptReport
 from tests.support.waiting import PATIENCE_SECONDS, wait_for
-from workers.host.broker import SETTINGS, mask_password
+from workers.host.broker import SETTINGS
 from workers.host.options import UsageError, choose_gpus, parse_options, read_token
 from workers.host.registration import list_local_attempts
 from workers.host.worker import make_app
