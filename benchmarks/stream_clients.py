@@ -33,7 +33,13 @@ from app.connections import raise_descriptor_limit
 from app.db.migrate import upgrade
 from benchmarks._report import describe_machine, show
 from benchmarks._streams import senders
-from benchmarks._streams.clients import Findings, FrozenClient, StreamClient, choose_runs
+from benchmarks._streams.clients import (
+    Findings,
+    FrozenClient,
+    StreamClient,
+    choose_runs,
+    list_served,
+)
 from benchmarks._streams.content import Training, Viewer, fill
 from benchmarks.audit_log import database_url
 from tests.support.process_stack import Stack
@@ -52,7 +58,7 @@ class ProcessUse:
     """Memory and processor time of a process."""
 
     def __init__(self, pid: int) -> None:
-        self._process = psutil.Process(pid)
+        self.process = psutil.Process(pid)
         self._tasks = Path(f"/proc/{pid}/task")
         self.peak = 0.0
         self._before = self._read_seconds()
@@ -62,7 +68,7 @@ class ProcessUse:
 
         All three in seconds.
         """
-        times = self._process.cpu_times()
+        times = self.process.cpu_times()
         waited = 0
         for task in self._tasks.iterdir():
             with suppress(OSError):
@@ -71,7 +77,7 @@ class ProcessUse:
 
     def read_memory(self) -> float:
         """Returns the resident memory in MiB."""
-        found = float(self._process.memory_info().rss) / 2**20
+        found = float(self.process.memory_info().rss) / 2**20
         self.peak = max(self.peak, found)
         return found
 
@@ -129,10 +135,11 @@ async def measure_frozen(clients: Sequence[StreamClient], use: ProcessUse) -> li
         one.freeze()
     end = time.monotonic() + 90
     while any(one.dropped_at is None for one in frozen) and time.monotonic() < end:
-        await asyncio.sleep(0.25)
+        await asyncio.sleep(0.5)
         use.read_memory()
+        served = list_served(use.process)
         for one in frozen:
-            one.look()
+            one.look(served)
     return frozen
 
 

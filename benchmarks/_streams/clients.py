@@ -4,8 +4,6 @@ import array
 import asyncio
 import fcntl
 import re
-import socket
-import struct
 import termios
 import time
 from collections.abc import Collection, Sequence
@@ -13,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import cast
 from urllib.parse import urlencode
 
+import psutil
+
 from benchmarks._streams.content import Training, Viewer
 
-_CLOSED = 7
-"""State of a socket in `TCP_INFO` after its connection was reset."""
 _FRAME_END = b"\n\n"
 _WALL = re.compile(rb'"wall":\[([0-9.]+)')
 _RUN = re.compile(rb'"run_id":"([^"]+)"')
@@ -167,17 +165,18 @@ class FrozenClient:
         self.client.transport.pause_reading()
         self.stopped_at = time.monotonic()
 
-    def look(self) -> None:
-        """Notes whether the system took more bytes, and whether the server ended the connection."""
+    def look(self, served: Collection[tuple[str, int]]) -> None:
+        """Notes whether the system took more bytes, and whether the server ended the connection.
+
+        Args:
+            served: Addresses to which the server has connections. The client's own system does not
+                learn that the server's ended a connection.
+        """
         if self.dropped_at is not None:
             return
         assert self.client.transport is not None
         opened = self.client.transport.get_extra_info("socket")
-        if self.client.transport.is_closing():
-            self.dropped_at = time.monotonic()
-            return
-        info = opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 8)
-        if struct.unpack_from("B", info)[0] == _CLOSED:
+        if self.client.transport.is_closing() or opened.getsockname() not in served:
             self.dropped_at = time.monotonic()
             return
         held = array.array("i", [0])
@@ -189,6 +188,12 @@ class FrozenClient:
     def wait(self) -> float | None:
         """Seconds from the last acknowledged byte to the drop."""
         return None if self.dropped_at is None else self.dropped_at - self.stopped_at
+
+
+def list_served(server: psutil.Process) -> set[tuple[str, int]]:
+    """Returns the addresses to which a server has connections."""
+    opened = server.net_connections("tcp")
+    return {(one.raddr.ip, one.raddr.port) for one in opened if one.status == "ESTABLISHED"}
 
 
 def choose_runs(
