@@ -99,7 +99,7 @@ async def test_no_read_ends_or_answers_the_one_after_it(opened: Database) -> Non
             asyncio.create_task(read(number, client)),
             asyncio.create_task(read(-number, None)),
         ]
-        await asyncio.sleep(choose.random() * 0.008)
+        await asyncio.wait(tasks, timeout=choose.random() * 0.008)
         client.leave()
         answered, other_answered = await asyncio.gather(*tasks)
         assert other_answered
