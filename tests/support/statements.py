@@ -17,7 +17,7 @@ ENDLESS = (
 """A statement that ends only when the database ends it."""
 
 
-_execute: Final = PipelinedCursor.execute
+_METHODS: Final = ("execute", "executemany")
 
 
 @contextmanager
@@ -31,15 +31,19 @@ def note_statements(database: Database) -> Iterator[list[str]]:
     def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
         noted.append(statement)
 
-    async def execute(
-        cursor: PipelinedCursor, statement: str | bytes, *args: Any, **kwargs: Any
-    ) -> Any:
-        noted.append(statement if isinstance(statement, str) else statement.decode())
-        return await _execute(cursor, statement, *args, **kwargs)
+    def noting(method: Any) -> Any:
+        async def execute(
+            cursor: PipelinedCursor, statement: str | bytes, *args: Any, **kwargs: Any
+        ) -> Any:
+            noted.append(statement if isinstance(statement, str) else statement.decode())
+            return await method(cursor, statement, *args, **kwargs)
+
+        return execute
 
     direct = database.open_direct()
     if database.dialect_name == "postgresql":
-        with mock.patch.object(PipelinedCursor, "execute", execute):
+        methods = {name: noting(getattr(PipelinedCursor, name)) for name in _METHODS}
+        with mock.patch.multiple(PipelinedCursor, **methods):
             yield noted
         return
     engines = {database.engine.sync_engine, database.writer.sync_engine}
