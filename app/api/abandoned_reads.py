@@ -7,10 +7,11 @@ from app.client_presence import READER, find_presence
 
 
 class AbandonedReads:
-    """ASGI middleware that names the client for which a request reads.
+    """ASGI middleware that names the client for which a request of the API reads.
 
     Requests that write have none: what they began is done or not done as a whole, whoever listens.
-    Answers that are made while they are sent notice by themselves that nobody reads them.
+    Answers that are made while they are sent notice by themselves that nobody reads them. The
+    answer of `/readyz` is shared by requests, of which the first one reads it.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -18,8 +19,8 @@ class AbandonedReads:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request."""
-        client = find_presence(scope)
-        if client is None or not is_read(scope) or is_streamed(scope["path"]):
+        client = find_presence(scope) if _is_of_one_client(scope) else None
+        if client is None:
             await self._app(scope, receive, send)
             return
         present = READER.set(client)
@@ -27,3 +28,9 @@ class AbandonedReads:
             await self._app(scope, receive, send)
         finally:
             READER.reset(present)
+
+
+def _is_of_one_client(scope: Scope) -> bool:
+    if scope["type"] != "http" or not scope["path"].startswith("/api/"):
+        return False
+    return is_read(scope) and not is_streamed(scope["path"])

@@ -7,6 +7,8 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
+from app.api import health
+from app.client_presence import READER, ClientPresence
 from app.services.projects import projects
 from app.services.runs import runs
 from tests.app.api.serving import AppServer
@@ -79,6 +81,33 @@ async def test_the_write_of_a_client_that_left_goes_on(
         await ended.wait()
         async with shared.client("admin_only") as client:
             await until(lambda: _has_project(client))
+
+
+async def test_an_answer_that_requests_share_has_no_client(
+    shared: AppServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted: list[ClientPresence | None] = []
+    find_dispatcher, list_runs = health.find_dispatcher, runs.list_runs
+
+    async def note(*args: Any) -> Any:
+        noted.append(READER.get())
+        return await find_dispatcher(*args)
+
+    async def note_list(*args: Any, **kwargs: Any) -> Any:
+        noted.append(READER.get())
+        return await list_runs(*args, **kwargs)
+
+    monkeypatch.setattr(health, "find_dispatcher", note)
+    monkeypatch.setattr(runs, "list_runs", note_list)
+    monkeypatch.setattr(shared.app.state, "readiness", health.ReadinessCheck())
+    async with listening(shared.app) as url:
+        for number, path in enumerate(("/readyz", "/api/v1/runs"), 1):
+            request = f"GET {path} HTTP/1.1\r\n|\r\n"
+            writer = await _open(url, request, shared.tokens["user"])
+            await until(lambda number=number: len(noted) == number)
+            writer.close()
+    assert noted[0] is None
+    assert isinstance(noted[1], ClientPresence)
 
 
 async def _has_project(client: Any) -> bool:
