@@ -17,27 +17,28 @@ _EXTENSION: Final = "palestra.client_presence"
 class ClientPresence:
     """The client of a connection, and how to end what its present request reads."""
 
-    __slots__ = ("_end_read", "has_left")
+    __slots__ = ("_ends", "has_left")
 
     def __init__(self) -> None:
         self.has_left = False
-        self._end_read: Callable[[], object] | None = None
+        self._ends: list[Callable[[], object]] = []
+        """Ends the statements of the transactions that read for the request."""
 
     def begin_read(self, end: Callable[[], object]) -> None:
-        """Notes how to end the statement that is executed for the request from now on."""
-        self._end_read = end
+        """Notes how to end the statements of a transaction that begins for the request."""
+        self._ends.append(end)
         if self.has_left:
             end()
 
-    def end_read(self) -> None:
-        """Notes that no statement is executed any more."""
-        self._end_read = None
+    def end_read(self, end: Callable[[], object]) -> None:
+        """Notes that the transaction has ended."""
+        self._ends.remove(end)
 
     def leave(self) -> None:
-        """Notes that the client has left, and ends the statement."""
+        """Notes that the client has left, and ends the statements."""
         self.has_left = True
-        if self._end_read is not None:
-            self._end_read()
+        for end in tuple(self._ends):
+            end()
 
     def offer(self, scope: MutableMapping[str, Any]) -> None:
         """Lets the application of a request know its client."""

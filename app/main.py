@@ -96,8 +96,8 @@ def create_app(settings: Settings) -> FastAPI:
     v1.include(app)
     app.router.default = dashboard.Dashboard(settings.dashboard_dir, settings.public_path)
     app.add_middleware(Compression)
-    app.add_middleware(HeadRequests, router=app.router)
     app.add_middleware(AbandonedReads)
+    app.add_middleware(HeadRequests, router=app.router)
     tls = settings.secure_cookies
     app.add_middleware(Guard, host_names=settings.host_names, public=v1.PUBLIC, tls=tls)
     if settings.public_path:

@@ -44,8 +44,11 @@ class List(TypeDecorator[Collection[Any]]):
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         """Returns the type of each dialect."""
-        is_sqlite = dialect.name == "sqlite"
-        return dialect.type_descriptor(String() if is_sqlite else ARRAY(self.item))
+        if dialect.name == "sqlite":
+            return dialect.type_descriptor(String())
+        # PostgreSQL cuts texts that are cast to a type with a length.
+        item = String() if isinstance(self.item, String) else self.item
+        return dialect.type_descriptor(ARRAY(item))
 
     def process_bind_param(self, value: Collection[Any] | None, dialect: Dialect) -> Any:
         """Returns the list as the driver takes it."""

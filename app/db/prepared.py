@@ -123,17 +123,20 @@ def prepare(statement: Any, dialect_name: str, columns: Sequence[str] = ()) -> P
         column_keys=list(columns) or None,
         compile_kwargs={"render_postcompile": True},
     )
-    constants = dict(compiled.params)
-    # The values of IN lists are parameters of their own, which need no conversion.
-    binds = {name: bind for name, bind in compiled.binds.items() if name in constants}
-    converters = {
-        name: convert
-        for name, bind in binds.items()
-        if (convert := bind.type.dialect_impl(dialect).bind_processor(dialect)) is not None
-    }
-    for name, convert in converters.items():
-        if constants[name] is not None:
-            constants[name] = convert(constants[name])
+    converters: dict[str, _Converter] = {}
+    constants: dict[str, Any] = {}
+    computed = []
+    for name, value in compiled.params.items():
+        # The values of an IN list are parameters of their own, named by their places in the list.
+        key = name if name in compiled.binds else name.rpartition("_")[0]
+        bind = compiled.binds[key]
+        convert = bind.type.dialect_impl(dialect).bind_processor(dialect)
+        if convert is not None:
+            converters[name] = convert
+        if bind.callable is not None:
+            computed.append((name, bind.callable))
+        elif not bind.required or key != name:
+            constants[name] = value if convert is None or value is None else convert(value)
     selected = list(getattr(statement, "selected_columns", ()))
     found = [column.type.dialect_impl(dialect) for column in selected]
     processors = [one.result_processor(dialect, _DOUBLE) for one in found]
@@ -142,7 +145,7 @@ def prepare(statement: Any, dialect_name: str, columns: Sequence[str] = ()) -> P
         str(compiled),
         compiled.positiontup or (),
         constants,
-        [(name, bind.callable) for name, bind in binds.items() if bind.callable is not None],
+        computed,
         converters,
         row._make,
         [(place, convert) for place, convert in enumerate(processors) if convert is not None],

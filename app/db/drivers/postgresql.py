@@ -51,9 +51,10 @@ class PipelinedConnection(psycopg.AsyncConnection[Any]):
             statement_seconds: Deadline of each statement of the transaction; `None` for no
                 deadline. A single statement has the connection's own.
         """
-        self._client = None if statement_seconds is None else READER.get()
-        if self._client is not None:
-            self._client.begin_read(self._abandon)
+        if self._client is None and statement_seconds is not None:
+            self._client = READER.get()
+            if self._client is not None:
+                self._client.begin_read(self._abandon)
         if statement is None:
             return
         self.defer(statement, [{}])
@@ -95,16 +96,22 @@ class PipelinedConnection(psycopg.AsyncConnection[Any]):
         self._deferred.clear()
         await super().rollback()
 
+    def refuse_abandoned(self) -> None:
+        """Refuses a further statement for a client that has left."""
+        if self._ending is not None:
+            raise psycopg.errors.QueryCanceled("the client of this read has left")
+
     def _abandon(self) -> None:
-        self._ending = asyncio.get_running_loop().create_task(self._cancel_statement())
+        if self._ending is None:
+            self._ending = asyncio.get_running_loop().create_task(self._cancel_statement())
 
     async def _cancel_statement(self) -> None:
-        with contextlib.suppress(psycopg.Error):
+        with contextlib.suppress(psycopg.Error, OSError):
             await self.cancel_safe(timeout=_CANCEL_SECONDS)
 
     async def _forget_client(self) -> None:
         if self._client is not None:
-            self._client.end_read()
+            self._client.end_read(self._abandon)
             self._client = None
         if self._ending is not None:
             # The connection's next statement must not be the one that ends.
@@ -118,6 +125,8 @@ class PipelinedCursor(psycopg.AsyncCursor[Any]):
     async def execute(self, *args: Any, **options: Any) -> Self:
         """Executes the deferred statements and this one, in one round trip."""
         driver = self.connection
+        if isinstance(driver, PipelinedConnection):
+            driver.refuse_abandoned()
         if not isinstance(driver, PipelinedConnection) or not driver.has_deferred:
             return await super().execute(*args, **options)
         async with driver.pipeline():

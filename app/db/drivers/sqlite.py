@@ -114,6 +114,7 @@ class SingleCallConnection(aiosqlite.Connection):
                 `None` for no deadline.
         """
         self._statement_seconds = inf if statement_seconds is None else statement_seconds
+        self._forget_client()
         self._client = None if statement_seconds is None else READER.get()
         if self._client is not None:
             self._client.begin_read(self._abandon)
@@ -166,7 +167,7 @@ class SingleCallConnection(aiosqlite.Connection):
     def _forget_client(self) -> None:
         self._is_abandoned = False
         if self._client is not None:
-            self._client.end_read()
+            self._client.end_read(self._abandon)
             self._client = None
 
     @property

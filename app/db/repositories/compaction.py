@@ -96,6 +96,8 @@ async def load_sizes(
 ) -> dict[BlockKey, list[BlockSize]]:
     """Returns the sizes of the blocks of series, in order."""
     found: dict[BlockKey, list[BlockSize]] = {}
+    if not series_ids:
+        return found
     query = (
         select(
             BlockRow.series_id,

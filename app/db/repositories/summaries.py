@@ -139,6 +139,8 @@ async def list_changes(session: Session, after: int, last: int) -> list[Change]:
 
 async def load_runs(session: Session, run_ids: Collection[str]) -> list[SummarisedRun]:
     """Returns those of the runs that exist."""
+    if not run_ids:
+        return []
     columns = (RunRow.id, RunRow.project_id, RunRow.experiment_id, RunRow.fence)
     query = select(*columns, ExperimentRow.agent, ExperimentRow.env, ExperimentRow.kind).join(
         ExperimentRow,
@@ -153,6 +155,8 @@ async def load_runs(session: Session, run_ids: Collection[str]) -> list[Summaris
 
 async def load_states(session: Session, run_ids: Collection[str]) -> dict[str, SummaryState]:
     """Returns how far runs are summarised."""
+    if not run_ids:
+        return {}
     query = select(
         RunSummaryRow.run_id,
         RunSummaryRow.fence,
@@ -171,6 +175,8 @@ async def load_series(
 ) -> dict[str, dict[str, SeriesSummaryRow]]:
     """Returns the summaries of the series of runs by name."""
     found: dict[str, dict[str, SeriesSummaryRow]] = {run_id: {} for run_id in run_ids}
+    if not found:
+        return found
     query = select(SeriesSummaryRow, SeriesNameRow.name).join(
         SeriesNameRow, SeriesNameRow.id == SeriesSummaryRow.name_id
     )
@@ -225,6 +231,8 @@ async def load_crossings(
     row = ThresholdCrossingRow
     query = select(row.run_id, row.threshold_id, row.env_step, row.wall, row.seconds)
     found: dict[str, dict[int, KeptCrossing]] = defaultdict(dict)
+    if not run_ids:
+        return found
     for one in await session.execute(query.where(is_any_of(row.run_id, run_ids))):
         found[one.run_id][one.threshold_id] = KeptCrossing(one.env_step, one.wall, one.seconds)
     return found
@@ -328,6 +336,8 @@ def _list_progress(one: NewSummary) -> dict[str, Any]:
 
 async def _find_names(session: Session, names: Collection[str]) -> dict[str, int]:
     """Returns the IDs of names of series, which are added where they are missing."""
+    if not names:
+        return {}
     query = select(SeriesNameRow.name, SeriesNameRow.id)
 
     async def find(some: Collection[str]) -> dict[str, int]:

@@ -1,6 +1,7 @@
 """The statement of a client that has left ends, and never the one after it on its connection."""
 
 import asyncio
+import contextlib
 import random
 from collections.abc import AsyncIterator
 
@@ -13,7 +14,7 @@ from sqlalchemy.types import BigInteger
 from app.client_presence import READER, ClientPresence
 from app.db import faults
 from app.db.engine import Database
-from app.db.prepared import Read, fetch_all
+from app.db.prepared import Plan, Read, Rows, carry_out_in_snapshot, fetch_all
 from tests.support.statements import ENDLESS
 
 pytestmark = pytest.mark.both_databases(
@@ -72,6 +73,64 @@ async def test_a_read_that_begins_after_its_client_left_ends(opened: Database) -
 
     with pytest.raises(OperationalError):
         await asyncio.create_task(read())
+
+
+async def test_a_client_that_leaves_between_two_statements_ends_the_second(
+    opened: Database,
+) -> None:
+    client = ClientPresence()
+
+    async def read() -> None:
+        READER.set(client)
+        async with opened.read(3_600) as session:
+            await session.execute(text("SELECT 1"))
+            client.leave()
+            await session.execute(text(ENDLESS))
+
+    with pytest.raises(OperationalError):
+        await asyncio.create_task(read())
+
+
+async def test_a_plan_for_a_client_that_left_ends_no_statement_of_another(
+    opened: Database,
+) -> None:
+    """Its transaction begins twice on one connection of PostgreSQL."""
+    client = ClientPresence()
+    client.leave()
+
+    def plan() -> Plan[Rows]:
+        return (yield [Read(_ECHO, {"number": 1})])[0]
+
+    async def read() -> None:
+        READER.set(client)
+        with contextlib.suppress(OperationalError):
+            await carry_out_in_snapshot(opened, plan())
+
+    for _ in range(50):
+        await asyncio.create_task(read())
+        async with opened.write() as session:
+            await session.execute(text(_COUNTING))
+
+
+async def test_two_reads_of_a_client_end_together(database_url: str) -> None:
+    database, client = Database(database_url, pool_size=2), ClientPresence()
+    started = asyncio.Event()
+
+    async def read_twice() -> None:
+        READER.set(client)
+        async with database.read(3_600) as outer:
+            await outer.execute(text("SELECT 1"))
+            async with database.read() as inner:
+                await inner.execute(text("SELECT 1"))
+            started.set()
+            await outer.execute(text(ENDLESS))
+
+    reading = asyncio.create_task(read_twice())
+    await started.wait()
+    client.leave()
+    with pytest.raises(OperationalError):
+        await reading
+    await database.dispose()
 
 
 async def test_no_read_ends_or_answers_the_one_after_it(opened: Database) -> None:
