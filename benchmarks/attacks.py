@@ -151,11 +151,11 @@ def _ask_for_paths(directory: Path) -> float:
     with Target(directory) as target:
         process = psutil.Process(target.processes["server"].pid)
 
-        def measure(path: str, headers: Mapping[str, str]) -> float:
+        def measure(path: str, headers: Mapping[str, str], method: str = "GET") -> float:
             connection = http.client.HTTPConnection("127.0.0.1", target.port, timeout=30)
             before = sum(process.cpu_times()[:2])
             for index in range(PATHS):
-                connection.request("GET", path.format(index), headers=headers)
+                connection.request(method, path.format(index), headers=headers)
                 connection.getresponse().read()
             connection.close()
             return 1_000 * (sum(process.cpu_times()[:2]) - before) / PATHS
@@ -165,20 +165,23 @@ def _ask_for_paths(directory: Path) -> float:
         session = measure("/api/v1/session", person)
         print(f"{session:6.2f} ms  of the processor for GET /api/v1/session of a person")
         longest = 0.0
-        for path, headers in (
-            ("/assets/{}", {}),
-            ("/assets/{}.br", {}),
-            ("/nowhere/{}", {}),
-            ("/nowhere/{}", {"Accept": "text/html"}),
-            ("/api/v1/{}", {}),
-            ("/api/v1/runs/{}", {}),
-            ("/api/v1/session", {}),
-            ("/healthz", {}),
-            ("/readyz", {}),
+        for request, headers in (
+            ("GET /assets/{}", {}),
+            ("GET /assets/{}.br", {}),
+            ("GET /nowhere/{}", {}),
+            ("GET /nowhere/{}", {"Accept": "text/html"}),
+            ("GET /api/v1/{}", {}),
+            ("GET /api/v1/runs/{}", {}),
+            ("GET /api/v1/session", {}),
+            ("OPTIONS /api/v1/jobs", {}),
+            ("GET /healthz", {}),
+            ("DELETE /healthz", {}),
+            ("GET /readyz", {}),
         ):
-            spent = measure(path, headers)
+            method, _, path = request.partition(" ")
+            spent = measure(path, headers, method)
             longest = max(longest, spent)
-            print(f"{spent:6.2f} ms  for {path} {headers.get('Accept', '')} of nobody")
+            print(f"{spent:6.2f} ms  for {request} {headers.get('Accept', '')} of nobody")
     return longest / session
 
 

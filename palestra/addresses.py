@@ -38,7 +38,7 @@ _MAX_NAME_LENGTH: Final = 253
 _PATH_PART: Final = re.compile(r"[A-Za-z0-9._~-]+", re.ASCII)
 _PORT: Final = re.compile(r"[0-9]{1,5}", re.ASCII)
 _MAX_PORT: Final = 65_535
-_PASSWORD: Final = re.compile(r"(?<=://)([^\s:/@]*):[^\s/@]*@")
+_PASSWORD: Final = re.compile(r"(?<=://)([^\s:/@]*):[^\s/]*@")
 
 
 def mask_password(text: str) -> str:

@@ -19,11 +19,8 @@ class AbandonedReads:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request."""
-        client = find_presence(scope) if _is_of_one_client(scope) else None
-        if client is None:
-            await self._app(scope, receive, send)
-            return
-        present = READER.set(client)
+        # Set without a client, too: a connection may pass the context of one request to the next.
+        present = READER.set(find_presence(scope) if _is_of_one_client(scope) else None)
         try:
             await self._app(scope, receive, send)
         finally:

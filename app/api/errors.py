@@ -4,7 +4,9 @@ Defines the messages and codes of faults that the HTTP layer itself detects. The
 values of the request.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import re
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -100,6 +102,12 @@ def build_unauthenticated(detail: str = _SENTENCES[401][1]) -> HttpProblemError:
 def build_forbidden(code: str, detail: str) -> HttpProblemError:
     """Returns the answer to a request that its credential does not permit."""
     return HttpProblemError(403, code, detail)
+
+
+def build_method_refusal(methods: Collection[str]) -> HttpProblemError:
+    """Returns the answer to a request with a method that its path does not have."""
+    code, detail = _SENTENCES[405]
+    return HttpProblemError(405, code, detail, headers={"Allow": ", ".join(sorted(methods))})
 
 
 def build_not_found(what: str = "resource") -> HttpProblemError:
@@ -204,11 +212,10 @@ async def _on_database_error(request: Request, error: Exception) -> Response:
 async def _on_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     code, detail = _SENTENCES.get(error.status_code, ("error", _title(error.status_code) + "."))
-    headers = error.headers
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        headers = {"Allow": ", ".join(sorted(_list_methods(request)))}
+        return build_problem_response(request, build_method_refusal(_list_methods(request)))
     return build_problem_response(
-        request, HttpProblemError(error.status_code, code, detail, headers=headers)
+        request, HttpProblemError(error.status_code, code, detail, headers=error.headers)
     )
 
 
@@ -217,11 +224,20 @@ def _list_methods(request: Request) -> frozenset[str]:
     path = request.scope["path"]
     return frozenset[str]().union(
         *(
-            list_methods(context)
-            for context in iter_route_contexts(request.app.routes)
-            if context.path_regex.match(path)
+            methods
+            for begin, pattern, methods in _list_paths(request.app)
+            if path.startswith(begin) and pattern.match(path)
         )
     )
+
+
+@lru_cache(8)
+def _list_paths(app: FastAPI) -> list[tuple[str, re.Pattern[str], frozenset[str]]]:
+    """Returns begin, pattern and methods of the path of each route."""
+    return [
+        (str(context.path).partition("{")[0], context.path_regex, list_methods(context))
+        for context in iter_route_contexts(app.routes)
+    ]
 
 
 async def _on_parameters(request: Request, error: Exception) -> Response:

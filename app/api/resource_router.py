@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Final
 
 from fastapi import APIRouter
-from fastapi.routing import APIRoute
+from fastapi.routing import iter_route_contexts
 from starlette.routing import Match
 from starlette.types import Scope
 
@@ -23,8 +23,8 @@ class ResourceRouter(APIRouter):
     @cached_property
     def _resources(self) -> re.Pattern[str]:
         """The first segments of the paths of all routes, without what follows a colon."""
-        paths = (route.path for route in self.routes if isinstance(route, APIRoute))
-        heads = {head[0] for head in map(_HEAD.match, paths) if head is not None}
+        paths = [str(context.path) for context in iter_route_contexts(self.routes)]
+        heads = {head[0] if (head := _HEAD.match(path)) else "" for path in paths}
         return re.compile("|".join(map(re.escape, sorted(heads))))
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:

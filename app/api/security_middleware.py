@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.errors import (
     HttpProblemError,
+    build_method_refusal,
     build_not_found,
     build_problem_response,
     build_unauthenticated,
@@ -147,11 +148,13 @@ class Guard:
 
     def _check_credential(self, scope: Scope) -> HttpProblemError | None:
         method, path = scope["method"], scope["path"]
-        is_checked = method in _METHODS and path.startswith("/api/v1/")
-        if not is_checked or (method, path) in self._public:
+        if not path.startswith("/api/v1/") or (method, path) in self._public:
             return None
-        has_credential = any(name in _CREDENTIALS for name, _ in scope["headers"])
-        return None if has_credential else build_unauthenticated()
+        if any(name in _CREDENTIALS for name, _ in scope["headers"]):
+            return None
+        if method not in _METHODS:
+            return build_method_refusal(_METHODS)
+        return build_unauthenticated()
 
     def _add_headers(self, scope: Scope, message: Message, request_id: str) -> None:
         sent = message["headers"]

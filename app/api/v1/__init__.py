@@ -1,4 +1,4 @@
-"""Routes of version 1: everything behind authentication but the two routes that open a login."""
+"""Routes of version 1: everything behind authentication but the three routes that open a login."""
 
 from types import ModuleType
 from typing import Final

@@ -99,7 +99,7 @@ async def test_an_answer_that_requests_share_has_no_client(
 
     monkeypatch.setattr(health, "find_dispatcher", note)
     monkeypatch.setattr(runs, "list_runs", note_list)
-    monkeypatch.setattr(shared.app.state, "readiness", health.ReadinessCheck())
+    monkeypatch.setitem(shared.app.state._state, "readiness", health.ReadinessCheck())
     async with listening(shared.app) as url:
         for number, path in enumerate(("/readyz", "/api/v1/runs"), 1):
             request = f"GET {path} HTTP/1.1\r\n|\r\n"
@@ -108,6 +108,28 @@ async def test_an_answer_that_requests_share_has_no_client(
             writer.close()
     assert noted[0] is None
     assert isinstance(noted[1], ClientPresence)
+
+
+async def test_a_request_does_not_read_for_the_client_of_the_one_before(
+    shared: AppServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server passes the context of a request to those that wait behind it on the connection."""
+    noted: list[ClientPresence | None] = []
+    find_dispatcher = health.find_dispatcher
+
+    async def note(*args: Any) -> Any:
+        noted.append(READER.get())
+        return await find_dispatcher(*args)
+
+    monkeypatch.setattr(health, "find_dispatcher", note)
+    monkeypatch.setitem(shared.app.state._state, "readiness", health.ReadinessCheck())
+    async with listening(shared.app) as url:
+        ready = "GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+        request = f"GET /api/v1/session:options HTTP/1.1\r\n|\r\n{ready}"
+        writer = await _open(url, request, shared.tokens["user"])
+        await until(lambda: noted)
+        writer.close()
+    assert noted == [None]
 
 
 async def _has_project(client: Any) -> bool:

@@ -28,7 +28,7 @@ async def test_a_path_that_no_route_has_is_the_dashboards(shared: AppServer) -> 
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"])
-async def test_nobody_learns_which_paths_of_the_api_there_are(
+async def test_a_request_without_a_credential_is_refused_before_a_route_is_looked_for(
     shared: AppServer, method: str
 ) -> None:
     async with shared.client("anonymous") as client:
@@ -38,6 +38,16 @@ async def test_nobody_learns_which_paths_of_the_api_there_are(
         ]
     assert {answer.status_code for answer in answers} == {401}
     assert {answer.headers["www-authenticate"] for answer in answers} == {'Bearer realm="palestra"'}
+
+
+@pytest.mark.parametrize("path", ["/api/v1/nothing", "/api/v1/jobs"])
+async def test_other_methods_are_refused_without_a_look_at_the_path(
+    shared: AppServer, path: str
+) -> None:
+    async with shared.client("anonymous") as client:
+        answer = await client.options(path)
+    assert (answer.status_code, answer.json()["code"]) == (405, "method_not_allowed")
+    assert answer.headers["allow"] == "DELETE, GET, HEAD, PATCH, POST, PUT"
 
 
 async def test_routers_pass_over_paths_of_other_resources(shared: AppServer) -> None:

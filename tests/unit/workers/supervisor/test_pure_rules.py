@@ -328,6 +328,9 @@ def test_passwords_are_masked():
     assert mask_password("redis://user:hunter2@h:1/0") == "redis://user:***@h:1/0"
     assert mask_password("redis://:hunter%402@h:1/0") == "redis://:***@h:1/0"
     assert mask_password("redis://h:1/0") == "redis://h:1/0"
+    assert (
+        mask_password("a redis://u:p@s:s@h:1/0, b://c:d@e") == "a redis://u:***@h:1/0, b://c:***@e"
+    )
 
 
 def test_celery_neither_prefetches_nor_stores_results():
