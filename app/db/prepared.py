@@ -138,9 +138,10 @@ def prepare(statement: Any, dialect_name: str, columns: Sequence[str] = ()) -> P
         elif not bind.required or key != name:
             constants[name] = value if convert is None or value is None else convert(value)
     selected = list(getattr(statement, "selected_columns", ()))
-    found = [column.type.dialect_impl(dialect) for column in selected]
-    processors = [one.result_processor(dialect, _DOUBLE) for one in found]
-    row = namedtuple("row", [column.key for column in selected])  # type: ignore[misc]  # noqa: PYI024
+    types = [column.type.dialect_impl(dialect) for column in selected]
+    processors = [kind.result_processor(dialect, _DOUBLE) for kind in types]
+    names = [column.key for column in selected]
+    row = namedtuple("row", names)  # type: ignore[misc]  # noqa: PYI024
     return Prepared(
         str(compiled),
         compiled.positiontup or (),

@@ -14,14 +14,6 @@ from app.db.models.logs import LogBlockRow
 from palestra.contract.states import RunState
 
 
-@dataclass(frozen=True, slots=True)
-class StoredBlock:
-    """The columns of a block that queries read."""
-
-    fence: int
-    content: bytes
-
-
 class RunBatch(NamedTuple):
     """The points of one run in one batch of an attempt."""
 
@@ -101,6 +93,14 @@ async def load_log_blocks(session: Session, ids: Collection[int]) -> Mapping[int
     )
 
 
+async def load_contents(session: Session, block_ids: Collection[int]) -> dict[int, bytes]:
+    """Returns the contents of blocks by ID."""
+    if not block_ids:
+        return {}
+    query = select(BlockRow.id, BlockRow.content).where(is_any_of(BlockRow.id, block_ids))
+    return dict((await session.execute(query)).all())
+
+
 async def filter_succeeded_runs(session: Session, run_ids: Collection[str]) -> frozenset[str]:
     """Returns which of the runs have succeeded."""
     if not run_ids:
@@ -160,18 +160,7 @@ async def load_tails(
             for attempt_id, seq in places.items()
         ]
         query = query.where(or_(TailRow.attempt_id.not_in(places), *later))
-    return [
-        Tail(
-            id=row.id,
-            run_id=row.run_id,
-            attempt_id=row.attempt_id,
-            fence=row.fence,
-            first_seq=row.first_seq,
-            last_seq=row.last_seq,
-            content=row.content,
-        )
-        for row in await session.execute(query)
-    ]
+    return [Tail(*row) for row in await session.execute(query)]
 
 
 async def list_evaluations(

@@ -116,14 +116,6 @@ async def load_sizes(
     return found
 
 
-async def load_contents(session: Session, block_ids: Collection[int]) -> dict[int, bytes]:
-    """Returns the contents of blocks by ID."""
-    if not block_ids:
-        return {}
-    query = select(BlockRow.id, BlockRow.content).where(is_any_of(BlockRow.id, block_ids))
-    return dict((await session.execute(query)).all())
-
-
 async def replace(
     session: Session,
     tail_ids: Collection[int],

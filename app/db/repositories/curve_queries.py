@@ -92,14 +92,6 @@ def _select_tails() -> Any:
     )
 
 
-async def load_contents(session: Session, block_ids: Collection[int]) -> dict[int, bytes]:
-    """Returns the contents of blocks by ID."""
-    if not block_ids:
-        return {}
-    query = select(BlockRow.id, BlockRow.content).where(is_any_of(BlockRow.id, block_ids))
-    return dict((await session.execute(query)).all())
-
-
 async def load_rollups(
     session: Session, wanted: Collection[tuple[BlockHead, int]], axis: int
 ) -> dict[int, bytes]:

@@ -247,12 +247,13 @@ async def write(session: Session, summaries: Sequence[NewSummary]) -> set[str]:
     names = await _find_names(session, {name for one in taken for name in one.series})
     setups = await _find_setups(session, {one.run[1:2] + one.run[4:6] for one in taken})
     replaced = [one.run.id for one in taken if one.replaces]
-    for model in (SeriesSummaryRow, ThresholdCrossingRow) if replaced else ():
-        await session.execute(
-            delete(model)
-            .where(is_any_of(model.run_id, replaced))
-            .execution_options(synchronize_session=False)
-        )
+    if replaced:
+        for model in (SeriesSummaryRow, ThresholdCrossingRow):
+            await session.execute(
+                delete(model)
+                .where(is_any_of(model.run_id, replaced))
+                .execution_options(synchronize_session=False)
+            )
     rows = [
         {
             "run_id": one.run.id,

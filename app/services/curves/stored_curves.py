@@ -235,7 +235,7 @@ async def decode_blocks(
     session: Session, wanted: Collection[tuple[StoredCurve, BlockHead]]
 ) -> None:
     """Decodes blocks of which all points count."""
-    contents = await rows.load_contents(session, [head.id for _, head in wanted])
+    contents = await block_rows.load_contents(session, [head.id for _, head in wanted])
     axes = {head.id: curve.axis for curve, head in wanted}
 
     def decode() -> dict[int, _Points]:
@@ -283,7 +283,7 @@ async def _decode_partial(
         for part in curve.parts
         if part.head is not None and _is_bounded(part.head, histories.get(key[0], {}))
     ]
-    contents = await rows.load_contents(
+    contents = await block_rows.load_contents(
         session, [part.head.id for _, part in partial if part.head is not None]
     )
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.db.engine import Database, Session
-from app.db.repositories import curve_queries
+from app.db.repositories import blocks as block_rows
 from app.db.repositories import stored_points as rows
 from app.db.repositories.stored_points import RecordKey, StoredPart, StoredSeries
 from app.metrics import blocks, fence_chain, point_tables
@@ -144,7 +144,7 @@ async def _read_page(
     chosen, end = _choose_parts(parts, most)
     names = {one.id: one.name for one in wanted}
     in_blocks = [part for part in chosen if part.series_id is not None]
-    contents = await curve_queries.load_contents(session, [part.id for part in in_blocks])
+    contents = await block_rows.load_contents(session, [part.id for part in in_blocks])
     found: list[tuple[StoredPart, str, Columns]] = await asyncio.to_thread(
         lambda: [
             (part, names[part.series_id], blocks.decode(contents[part.id]))

@@ -15,7 +15,6 @@ import numpy as np
 from app.db.engine import Database, Session
 from app.db.models.summaries import ThresholdRow
 from app.db.repositories import blocks as block_rows
-from app.db.repositories import compaction as content_rows
 from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import summaries as rows
 from app.db.repositories.blocks import Tail
@@ -300,7 +299,7 @@ async def _add_blocks(session: Session, work: _Work, history: Chain, fence: int 
     stored = await rows.list_blocks(session, work.run.id, fence, after)
     for first in range(0, len(stored), _BLOCKS_AT_ONCE):
         some = stored[first : first + _BLOCKS_AT_ONCE]
-        contents = await content_rows.load_contents(session, [one.id for one in some])
+        contents = await block_rows.load_contents(session, [one.id for one in some])
         decoded = await asyncio.to_thread(_decode, contents)
         for one in some:
             columns = decoded[one.id]

@@ -144,7 +144,7 @@ async def _compact(database: Database, run_ids: Collection[str]) -> int:
             key: compaction.choose_merged(sizes.get(key, ()), len(columns))
             for key, columns in new.items()
         }
-        contents = await rows.load_contents(
+        contents = await block_rows.load_contents(
             session, [block_id for ids in chosen.values() for block_id in ids]
         )
     built = await asyncio.to_thread(_build, chosen, contents, new, is_live=True)
@@ -161,7 +161,7 @@ async def _rewrite_series(database: Database, series_id: int) -> int:
         chosen = {key: ids for key, ids in chosen.items() if ids}
         if not chosen:
             return 0
-        contents = await rows.load_contents(
+        contents = await block_rows.load_contents(
             session, [block_id for ids in chosen.values() for block_id in ids]
         )
     built = await asyncio.to_thread(_build, chosen, contents, {}, is_live=False)
