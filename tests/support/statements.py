@@ -11,10 +11,10 @@ from app.db.drivers.postgresql import PipelinedCursor
 from app.db.engine import Database
 
 ENDLESS = (
-    "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers) "
-    "SELECT count(*) FROM numbers"
+    "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1000) "
+    "SELECT count(*) FROM numbers a, numbers b, numbers c, numbers d, numbers e, numbers f"
 )
-"""A statement that ends only when the database ends it."""
+"""A statement that ends only when the database ends it, and writes nothing to the disk."""
 
 
 _METHODS: Final = ("execute", "executemany")

@@ -13,9 +13,13 @@ from typing import Any, Final, Self
 import psycopg
 
 from app.client_presence import READER, ClientPresence
+from palestra.backoff import Backoff
 
 _CANCEL_SECONDS: Final = 5.0
 """Longest time that the request to end a statement takes."""
+_FIRST_PAUSE_SECONDS: Final = 0.1
+_LONGEST_PAUSE_SECONDS: Final = 2.0
+"""Between two requests to end a statement."""
 
 
 class PipelinedConnection(psycopg.AsyncConnection[Any]):
@@ -29,7 +33,8 @@ class PipelinedConnection(psycopg.AsyncConnection[Any]):
         """Deadline of a statement, unless its transaction has another one."""
         self._client: ClientPresence | None = None
         self._ending: asyncio.Task[None] | None = None
-        """Ends the statement of a client that has left."""
+        """Ends the statements of a client that has left."""
+        self._read_ended = asyncio.Event()
 
     @property
     def has_deferred(self) -> bool:
@@ -103,11 +108,20 @@ class PipelinedConnection(psycopg.AsyncConnection[Any]):
 
     def _abandon(self) -> None:
         if self._ending is None:
-            self._ending = asyncio.get_running_loop().create_task(self._cancel_statement())
+            self._read_ended.clear()
+            self._ending = asyncio.get_running_loop().create_task(self._cancel_statements())
 
-    async def _cancel_statement(self) -> None:
-        with contextlib.suppress(psycopg.Error, OSError):
-            await self.cancel_safe(timeout=_CANCEL_SECONDS)
+    async def _cancel_statements(self) -> None:
+        """Ends what the connection executes until the read has ended.
+
+        The server ignores a request that reaches it before the statement does.
+        """
+        pauses = Backoff(longest=_LONGEST_PAUSE_SECONDS, first=_FIRST_PAUSE_SECONDS)
+        while not self._read_ended.is_set():
+            with contextlib.suppress(psycopg.Error, OSError):
+                await self.cancel_safe(timeout=_CANCEL_SECONDS)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._read_ended.wait(), pauses.compute_next_wait())
 
     async def _forget_client(self) -> None:
         if self._client is not None:
@@ -115,6 +129,7 @@ class PipelinedConnection(psycopg.AsyncConnection[Any]):
             self._client = None
         if self._ending is not None:
             # The connection's next statement must not be the one that ends.
+            self._read_ended.set()
             await asyncio.wait([self._ending])
             self._ending = None
 

@@ -13,6 +13,7 @@ from sqlalchemy.types import BigInteger
 
 from app.client_presence import READER, ClientPresence
 from app.db import faults
+from app.db.drivers.postgresql import PipelinedConnection
 from app.db.engine import Database
 from app.db.prepared import Plan, Read, Rows, carry_out_in_snapshot, fetch_all
 from tests.support.statements import ENDLESS
@@ -39,27 +40,47 @@ async def opened(database_url: str) -> AsyncIterator[Database]:
     await database.dispose()
 
 
-async def test_the_read_of_a_client_that_left_ends_in_the_database(opened: Database) -> None:
-    started = asyncio.Event()
+async def _leave_while_reading(database: Database) -> None:
+    """Asserts that the statement of a client that leaves ends, and that the connection goes on."""
+    started, client = asyncio.Event(), ClientPresence()
 
-    async def read_without_end(client: ClientPresence) -> None:
+    async def read_without_end() -> None:
         READER.set(client)
-        async with opened.read(3_600) as session:
+        async with database.read(3_600) as session:
             await session.execute(text("SELECT 1"))
             started.set()
             await session.execute(text(ENDLESS))
 
+    reading = asyncio.create_task(read_without_end())
+    await started.wait()
+    client.leave()
+    with pytest.raises(OperationalError) as caught:
+        await reading
+    assert faults.exceeded_deadline(caught.value)
+    async with database.read() as session:
+        assert await session.scalar(text("SELECT 7")) == 7
+
+
+async def test_the_read_of_a_client_that_left_ends_in_the_database(opened: Database) -> None:
     for _ in range(3):
-        started.clear()
-        client = ClientPresence()
-        reading = asyncio.create_task(read_without_end(client))
-        await started.wait()
-        client.leave()
-        with pytest.raises(OperationalError) as caught:
-            await reading
-        assert faults.exceeded_deadline(caught.value)
-        async with opened.read() as session:
-            assert await session.scalar(text("SELECT 7")) == 7, "the connection goes on"
+        await _leave_while_reading(opened)
+
+
+async def test_an_end_that_is_requested_before_the_statement_begins_is_requested_again(
+    opened: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL ignores such a request; SQLite asks while a statement runs."""
+    cancel_safe = PipelinedConnection.cancel_safe
+    requests: list[float] = []
+
+    async def ignore_first(driver: PipelinedConnection, *, timeout: float) -> None:
+        requests.append(timeout)
+        if len(requests) > 1:
+            await cancel_safe(driver, timeout=timeout)
+
+    monkeypatch.setattr(PipelinedConnection, "cancel_safe", ignore_first)
+    await _leave_while_reading(opened)
+    assert opened.dialect_name == "sqlite" or len(requests) > 1
 
 
 async def test_a_read_that_begins_after_its_client_left_ends(opened: Database) -> None:
