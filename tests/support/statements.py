@@ -10,12 +10,24 @@ from sqlalchemy import event
 from app.db.drivers.postgresql import PipelinedCursor
 from app.db.engine import Database
 
-ENDLESS = (
-    "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1000) "
-    "SELECT count(*) FROM numbers a, numbers b, numbers c, numbers d, numbers e, numbers f"
-)
-"""A statement that ends only when the database ends it, and writes nothing to the disk."""
 
+def _build_endless() -> str:
+    """Returns nested subqueries of 1,000 rows each, whose rows no database stores.
+
+    The rows of an endless recursion, or of a join, fill the disk of PostgreSQL.
+    """
+    condition = "a.n > 0"
+    for outer, inner in (("e", "f"), ("d", "e"), ("c", "d"), ("b", "c"), ("a", "b")):
+        rows = f"SELECT count(*) FROM numbers {inner} WHERE {inner}.n <> {outer}.n AND {condition}"
+        condition = f"({rows}) > 0"
+    return (
+        "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1000)"
+        f" SELECT count(*) FROM numbers a WHERE {condition}"
+    )
+
+
+ENDLESS: Final = _build_endless()
+"""A statement that ends only when the database ends it."""
 
 _METHODS: Final = ("execute", "executemany")
 
