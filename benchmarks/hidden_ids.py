@@ -28,7 +28,7 @@ from tests.support.marked_project import MarkedProject, make_marked_project, mak
 
 PATHS = {
     "run": ("run_id", "/api/v1/runs/{}"),
-    "experiment": ("experiment_id", "/api/v1/projects/{project}/experiments/{}"),
+    "experiment": ("experiment_id", "/api/v1/experiments/{}?project={project}"),
     "job": ("job_id", "/api/v1/jobs/{}"),
     "artifact": ("artifact_id", "/api/v1/artifacts/{}"),
 }

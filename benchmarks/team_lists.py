@@ -68,11 +68,11 @@ LISTS = {
     "tokens": "/tokens",
     "audit": "/audit",
     "audit of jobs": "/audit?action=job.",
-    "experiments of the project": "/projects/default/experiments",
-    "runs of the project": "/projects/default/runs",
-    "jobs of the project": "/projects/default/jobs",
+    "experiments of the project": "/experiments?project=default",
+    "runs of the project": "/runs?project=default",
+    "jobs of the project": "/jobs?project=default",
     "members": "/projects/default/members",
-    "audit of the project": "/projects/default/audit",
+    "audit of the project": "/audit?project=default",
     "service accounts": "/projects/default/service-accounts",
 }
 

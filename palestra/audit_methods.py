@@ -12,8 +12,8 @@ class AuditMethods(ClientMethods):
 
     def audit(self, query: AuditQuery | None = None) -> Iterator[AuditEntry]:
         """Yields entries of the audit log, newest first. Requires the scope `admin`."""
-        wanted = {**_parameters(query), "limit": PAGE_SIZE}
-        return self._connection.pages(AuditEntry, f"{self._within}/audit", wanted)
+        wanted = {**_list_parameters(query, self._project), "limit": PAGE_SIZE}
+        return self._connection.pages(AuditEntry, "/audit", wanted)
 
     def export_audit(self, query: AuditQuery | None = None) -> Iterator[bytes]:
         """Yields entries of the audit log as JSON lines without line breaks, oldest first.
@@ -24,8 +24,9 @@ class AuditMethods(ClientMethods):
         Raises:
             PalestraError: If the server refused, or the connection broke before the last line.
         """
-        return self._connection.lines(f"{self._within}/audit:export", _parameters(query))
+        return self._connection.lines("/audit:export", _list_parameters(query, self._project))
 
 
-def _parameters(query: AuditQuery | None) -> dict[str, Any]:
-    return {} if query is None else query.model_dump(mode="json")
+def _list_parameters(query: AuditQuery | None, project: str | None) -> dict[str, Any]:
+    asked = {} if query is None else query.model_dump(mode="json")
+    return {**asked, "project": project}

@@ -5,7 +5,7 @@ from typing import Self
 from palestra import sign_in
 from palestra.account_methods import AccountMethods
 from palestra.audit_methods import AuditMethods
-from palestra.connection import Connection, encode_path_part
+from palestra.connection import Connection
 from palestra.contract.access import LoginRequest, SessionView, SetupRequest, TokenView
 from palestra.event_feed import EventFeed
 from palestra.experiment_methods import ExperimentMethods
@@ -53,7 +53,6 @@ class Client(
         self._connection = Connection(server, token, timeout=timeout)
         self._feed = EventFeed(self._connection)
         self._project = project
-        self._within = "" if project is None else f"/projects/{encode_path_part(project)}"
 
     @staticmethod
     def join(

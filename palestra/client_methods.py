@@ -22,8 +22,6 @@ class ClientMethods:
     _feed: EventFeed
     _project: str | None
     """Slug of the project that the client is bound to; `None` for all projects of the token."""
-    _within: str
-    """Path of the project that the client is bound to; empty for all projects of the token."""
 
     def _follow(
         self,
@@ -49,11 +47,12 @@ class ClientMethods:
         Returns:
             The counts of the first request, and what all of them did and refused.
         """
-        first = part = self._connection.post(answer, path, request)
+        limits = {"project": self._project}
+        first = part = self._connection.post(answer, path, request, parameters=limits)
         done, refused = list(part.done), list(part.refused)
         while part.next_after is not None:
             request = request.model_copy(update={"after": part.next_after})
-            part = self._connection.post(answer, path, request)
+            part = self._connection.post(answer, path, request, parameters=limits)
             done += part.done
             refused += part.refused
         return first.model_copy(

@@ -89,13 +89,14 @@ class Connection:
         path: str,
         body: Document | None = None,
         *,
+        parameters: Mapping[str, Any] | None = None,
         key: str | None = None,
     ) -> Answer:
         """Returns the answer to a POST.
 
         With a `key`, sent as `Idempotency-Key`, it is retried like a GET.
         """
-        return self.send(kind, "POST", path, body=body, key=key)[0]
+        return self.send(kind, "POST", path, body=body, parameters=parameters, key=key)[0]
 
     def pages(
         self, kind: type[Answer], path: str, parameters: Mapping[str, Any] | None = None

@@ -14,7 +14,7 @@ import httpx
 from httpx_sse import EventSource, ServerSentEvent, SSEError
 
 from palestra.backoff import Backoff
-from palestra.connection import MAX_WAIT_SECONDS, RETRIED_STATUSES, Connection, encode_path_part
+from palestra.connection import MAX_WAIT_SECONDS, RETRIED_STATUSES, Connection
 from palestra.contract.answers import read_answer
 from palestra.contract.event_streams import EventPollRequest, PolledEvents, SubscriptionRequest
 from palestra.contract.queries import EventView
@@ -117,8 +117,8 @@ class EventFeed:
 
     def _stream(self, follower: _Follower) -> Iterator[EventView]:
         scope, follower.has_received = follower.scope, False
-        within = "" if scope.project is None else f"/projects/{encode_path_part(scope.project)}"
         query = {
+            "project": scope.project,
             "type": list(scope.types),
             "experiment": list(scope.experiments),
             "run": list(scope.runs),
@@ -127,7 +127,7 @@ class EventFeed:
         headers = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
         if follower.cursor is not None:
             headers["Last-Event-ID"] = str(follower.cursor)
-        with self._connection.stream(f"{within}/events", query, headers, self._silence) as answer:
+        with self._connection.stream("/events", query, headers, self._silence) as answer:
             for message in EventSource(answer).iter_sse():
                 follower.has_received = True
                 if message.event == "resync":

@@ -68,8 +68,9 @@ class ExperimentMethods(ClientMethods):
             self._connection.send(
                 SubmittedExperiment,
                 "POST",
-                f"{self._within}/experiments",
+                "/experiments",
                 body=part,
+                parameters={"project": self._project},
                 key=key if len(parts) == 1 else f"{key}-{number}",
             )
             for number, part in enumerate(parts)
@@ -106,8 +107,12 @@ class ExperimentMethods(ClientMethods):
 
     def preview_document(self, submission: Submission) -> SubmissionPreview:
         """Returns the jobs that the submission of a document would queue."""
-        path = f"{self._within}/experiments:preview"
-        return self._connection.post(SubmissionPreview, path, submission)
+        return self._connection.post(
+            SubmissionPreview,
+            "/experiments:preview",
+            submission,
+            parameters={"project": self._project},
+        )
 
     def presets(self) -> Iterator[PresetView]:
         """Yields the submissions that come with the server, those that train fast first."""
@@ -143,6 +148,7 @@ class ExperimentMethods(ClientMethods):
             columns: Fields of the filter whose values the experiments have in `values`.
         """
         wanted = {
+            "project": self._project,
             "state": state,
             "agent": agent,
             "env": env,
@@ -154,26 +160,23 @@ class ExperimentMethods(ClientMethods):
             "columns": list(columns),
             "limit": PAGE_SIZE,
         }
-        return self._connection.pages(ExperimentView, f"{self._within}/experiments", wanted)
+        return self._connection.pages(ExperimentView, "/experiments", wanted)
 
     def experiment(self, experiment_id: str) -> ExperimentDetail:
         """Returns an experiment with its definition."""
-        return self._connection.get(ExperimentDetail, self._experiment(experiment_id))
+        return self._send("GET", _path(experiment_id))
 
     def change_experiment(self, experiment_id: str, change: ExperimentChange) -> ExperimentDetail:
         """Changes the members that are set in `change`, explicit `None` too; running jobs go on."""
-        path = self._experiment(experiment_id)
-        return self._connection.send(ExperimentDetail, "PATCH", path, body=change)[0]
+        return self._send("PATCH", _path(experiment_id), change)
 
     def archive(self, experiment_id: str) -> ExperimentDetail:
         """Hides an experiment from lists; nothing is deleted."""
-        return self._connection.post(ExperimentDetail, f"{self._experiment(experiment_id)}:archive")
+        return self._send("POST", f"{_path(experiment_id)}:archive")
 
     def unarchive(self, experiment_id: str) -> ExperimentDetail:
         """Restores an archived experiment, so that lists show it again."""
-        return self._connection.post(
-            ExperimentDetail, f"{self._experiment(experiment_id)}:unarchive"
-        )
+        return self._send("POST", f"{_path(experiment_id)}:unarchive")
 
     def move_experiment(
         self, experiment_id: str, to: str, *, project: str | None = None
@@ -188,11 +191,18 @@ class ExperimentMethods(ClientMethods):
             project: Slug of its present project; the client looks it up by default.
         """
         slug = project or self.experiment(experiment_id).project
-        path = (
-            f"/projects/{encode_path_part(slug)}/experiments/{encode_path_part(experiment_id)}:move"
-        )
+        path = f"/projects/{encode_path_part(slug)}{_path(experiment_id)}:move"
         return self._connection.post(ExperimentDetail, path, MoveRequest(to=to))
 
-    def _experiment(self, experiment_id: str) -> str:
-        """Returns the path of an experiment, whose ID is unique within its project."""
-        return f"{self._within}/experiments/{encode_path_part(experiment_id)}"
+    def _send(
+        self, method: str, path: str, change: ExperimentChange | None = None
+    ) -> ExperimentDetail:
+        """Returns the answer about an experiment, whose ID is unique within its project."""
+        limits = {"project": self._project}
+        return self._connection.send(
+            ExperimentDetail, method, path, body=change, parameters=limits
+        )[0]
+
+
+def _path(experiment_id: str) -> str:
+    return f"/experiments/{encode_path_part(experiment_id)}"

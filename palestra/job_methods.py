@@ -49,6 +49,7 @@ class JobMethods(ClientMethods):
             user: Login name of who submitted them; `me` is the token's user.
         """
         wanted = {
+            "project": self._project,
             "experiment": experiment_id,
             "run": run_id,
             "pool": pool,
@@ -56,7 +57,7 @@ class JobMethods(ClientMethods):
             "user": user,
             "limit": PAGE_SIZE,
         }
-        return self._connection.pages(JobView, f"{self._within}/jobs", wanted)
+        return self._connection.pages(JobView, "/jobs", wanted)
 
     def job(self, job_id: str) -> JobView:
         """Returns a job with its state, its options and its place in the queue."""
@@ -98,7 +99,9 @@ class JobMethods(ClientMethods):
     ) -> ChangePreview:
         """Returns what `act_on_jobs` would do to the queue: its first request, at most 100 jobs."""
         request = JobsAction(action=action, selection=selection, change=change)
-        return self._connection.post(ChangePreview, f"{self._within}/jobs:preview-act", request)
+        return self._connection.post(
+            ChangePreview, "/jobs:preview-act", request, parameters={"project": self._project}
+        )
 
     def act_on_jobs(
         self,
@@ -121,7 +124,7 @@ class JobMethods(ClientMethods):
         request = JobsAction(
             action=action, selection=selection, change=change, reason=reason, dry_run=dry_run
         )
-        return self._act_on_many(JobsActed, f"{self._within}/jobs:act", request)
+        return self._act_on_many(JobsActed, "/jobs:act", request)
 
     def enqueue(self, run_id: str, request: JobRequest, *, key: str | None = None) -> JobView:
         """Queues a schedule on a run."""

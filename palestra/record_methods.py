@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from palestra import record_frames
 from palestra.client_methods import ClientMethods
@@ -11,6 +11,8 @@ from palestra.contract.record_exports import Point, RecordFormat, RecordKind, Re
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
+
+_PATH: Final = "/records:export"
 
 
 class RecordMethods(ClientMethods):
@@ -32,7 +34,7 @@ class RecordMethods(ClientMethods):
         """
         query = _read_query(of, "points", series)
         query = query.model_copy(update={"kind": "points", "columns": Point._fields})
-        lines = self._connection.lines(self._path, _list_parameters(query, "csv"))
+        lines = self._connection.lines(_PATH, _list_parameters(query, "csv", self._project))
         rows = csv.reader(line.decode() for line in lines)
         next(rows)
         for run_id, name, env_step, update, episode, wall, relative, value, fence, cut in rows:
@@ -92,11 +94,7 @@ class RecordMethods(ClientMethods):
             PalestraError: If the server refused, or the connection broke before the last piece.
         """
         query = _read_query(of, "points", ())
-        return self._connection.pieces(self._path, _list_parameters(query, format))
-
-    @property
-    def _path(self) -> str:
-        return f"{self._within}/records:export"
+        return self._connection.pieces(_PATH, _list_parameters(query, format, self._project))
 
 
 def _read_query(of: RecordQuery | str, kind: RecordKind, series: tuple[str, ...]) -> RecordQuery:
@@ -113,9 +111,10 @@ def _read_query(of: RecordQuery | str, kind: RecordKind, series: tuple[str, ...]
     )
 
 
-def _list_parameters(query: RecordQuery, form: RecordFormat) -> dict[str, Any]:
+def _list_parameters(query: RecordQuery, form: RecordFormat, project: str | None) -> dict[str, Any]:
     has_range = query.start is not None or query.end is not None
     return {
+        "project": project,
         "kind": query.kind,
         "format": form,
         "run": list(query.runs),

@@ -49,6 +49,7 @@ class RunMethods(ClientMethods):
             columns: Fields of the filter whose values the runs have in `values`.
         """
         wanted = {
+            "project": self._project,
             "experiment": experiment_id,
             "state": state,
             "user": user,
@@ -57,7 +58,7 @@ class RunMethods(ClientMethods):
             "columns": list(columns),
             "limit": PAGE_SIZE,
         }
-        return self._connection.pages(RunView, f"{self._within}/runs", wanted)
+        return self._connection.pages(RunView, "/runs", wanted)
 
     def run_keys(self, *, filter: str = "") -> RunKeysView:  # noqa: A002 - name of the API
         """Returns the keys that filters, orders, columns and groups of runs may name.
@@ -67,8 +68,8 @@ class RunMethods(ClientMethods):
                 older ones may have other series, `searched_runs` is the number of the newest ones
                 whose series are named. Without a filter they are those of all runs.
         """
-        wanted = {"filter": filter or None}
-        return self._connection.get(RunKeysView, f"{self._within}/runs:keys", wanted)
+        wanted = {"project": self._project, "filter": filter or None}
+        return self._connection.get(RunKeysView, "/runs:keys", wanted)
 
     def run_groups(
         self,
@@ -90,6 +91,7 @@ class RunMethods(ClientMethods):
             sort: `mean`, `n`, `runs` or `name`, with a minus in front for descending order.
         """
         wanted = {
+            "project": self._project,
             "by": list(by),
             "metric": metric,
             "filter": filter or None,
@@ -97,7 +99,7 @@ class RunMethods(ClientMethods):
             "sort": sort,
             "limit": PAGE_SIZE,
         }
-        return self._connection.pages(RunGroupView, f"{self._within}/runs:groups", wanted)
+        return self._connection.pages(RunGroupView, "/runs:groups", wanted)
 
     def act_on_runs(
         self,
@@ -120,7 +122,7 @@ class RunMethods(ClientMethods):
         request = RunsAction(
             action=action, selection=selection, origin=origin, reason=reason, dry_run=dry_run
         )
-        return self._act_on_many(RunsActed, f"{self._within}/runs:act", request)
+        return self._act_on_many(RunsActed, "/runs:act", request)
 
     def run(self, run_id: str) -> RunDetail:
         """Returns a run with its attempts and jobs."""

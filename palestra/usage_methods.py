@@ -30,6 +30,6 @@ class UsageMethods(ClientMethods):
 
     def _parameters(self, query: UsageQuery | None) -> dict[str, Any]:
         wanted = (query or UsageQuery()).model_dump(mode="json")
-        if self._within and wanted["project"] is None:
-            wanted["project"] = self._within.rpartition("/")[2]
+        if wanted["project"] is None:
+            wanted["project"] = self._project
         return wanted

@@ -17,7 +17,9 @@ class ViewMethods(ClientMethods):
 
     def views(self) -> Iterator[SavedViewView]:
         """Yields the user's own views, and those shared with the user's projects, by name."""
-        return self._connection.pages(SavedViewView, f"{self._within}/views", {"limit": PAGE_SIZE})
+        return self._connection.pages(
+            SavedViewView, "/views", {"project": self._project, "limit": PAGE_SIZE}
+        )
 
     def view(self, view_id: str) -> SavedViewDetail:
         """Returns a view, and what of it can still be shown."""
@@ -25,7 +27,9 @@ class ViewMethods(ClientMethods):
 
     def save_view(self, request: SavedViewRequest) -> SavedViewDetail:
         """Saves a view in the client's project."""
-        return self._connection.post(SavedViewDetail, f"{self._within}/views", request)
+        return self._connection.post(
+            SavedViewDetail, "/views", request, parameters={"project": self._project}
+        )
 
     def change_view(self, view_id: str, change: SavedViewChange) -> SavedViewDetail:
         """Changes the members of a view that are set in `change`; others stay."""

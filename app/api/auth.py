@@ -2,8 +2,8 @@
 
 Every route of `/api/v1` passes `authenticate`. A route then names the permission that it needs by
 the type of its caller, for example `Reader` or `Submitter`. The services check the permission
-again, in the project of the object. No decision looks at the request's URL: the project of a path
-is a parameter of its route.
+again, in the project of the object. No decision looks at the request's URL: the project that limits
+a request is a parameter of its route.
 
 The dependencies are coroutines, since FastAPI calls plain functions in a thread, which costs more
 than they do.
@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
-from fastapi import Depends, Path, Request, Response, Security
+from fastapi import Depends, Path, Query, Request, Response, Security
 from fastapi.security import APIKeyCookie, HTTPBearer
 
 from app.api.cookies import read_cookie, remove_cookie
@@ -33,9 +33,6 @@ CSRF_HEADER: Final = "X-CSRF-Token"
 MAX_TOKEN: Final = 512
 
 SESSION_COOKIE: Final = "palestra_session"
-
-PROJECT: Final = "project"
-"""Name of the path parameter that limits a request to one project."""
 
 NEEDS: Final = "palestra_needs"
 """Attribute of a caller dependency: the requirement. A test reads it on every route."""
@@ -57,8 +54,10 @@ DECLARED_CREDENTIALS: Final = (Security(_bearer), Security(_cookie))
 """Dependencies that describe the credentials in the OpenAPI document, and nothing else."""
 
 
-async def authenticate(request: Request) -> Principal:
+async def authenticate(request: Request) -> None:
     """Authenticates a request by its bearer token if it has one, else by its session cookie.
+
+    The dependencies of one request that read `request.state.principal` come after it.
 
     Raises:
         HttpProblemError: 401 without a valid credential; 429 after too many requests with it; 403
@@ -70,14 +69,44 @@ async def authenticate(request: Request) -> Principal:
     else:
         principal = await _by_cookie(request)
     request.app.state.request_rate.check(principal)
-    slug = request.path_params.get(PROJECT)
-    if slug is not None and principal.via in {"cookie", "token"}:
-        principal = rights.limit_to_project(principal, slug)
     request.state.principal = principal
+
+
+async def limit_to_project(
+    request: Request,
+    project: Annotated[
+        str | None,
+        Query(max_length=64, description="Slug of a project; by default all that you may read."),
+    ] = None,
+) -> None:
+    """Limits a request of a user to the project that its query names."""
+    if project is not None:
+        _limit(request, project)
+
+
+LimitedToProject: Final = Depends(limit_to_project)
+
+
+async def limit_to_project_of_path(
+    request: Request, project: Annotated[str, Path(max_length=64, description="Slug.")]
+) -> None:
+    """Limits a request of a user to the project that its path names."""
+    _limit(request, project)
+
+
+def _limit(request: Request, slug: str) -> None:
+    principal: Principal = request.state.principal
+    if principal.via in {"cookie", "token"}:
+        request.state.principal = rights.limit_to_project(principal, slug)
+
+
+async def get_principal(request: Request) -> Principal:
+    """Returns the caller, limited to the project that the request names."""
+    principal: Principal = request.state.principal
     return principal
 
 
-CurrentPrincipal = Annotated[Principal, Depends(authenticate)]
+CurrentPrincipal = Annotated[Principal, Depends(get_principal)]
 
 
 async def _by_token(request: Request, authorization: list[str]) -> Principal:
@@ -114,27 +143,23 @@ async def _by_cookie(request: Request) -> Principal:
     return principal
 
 
-async def note_use(request: Request, principal: CurrentPrincipal) -> None:
+async def note_use(request: Request) -> None:
     """Notes when and from where the caller's token or login was used."""
     touches: UsedCredentials = request.app.state.touches
+    principal: Principal = request.state.principal
     if principal.token_id is not None or principal.session_id is not None:
         touches.note(principal.token_id, principal.session_id, get_client_address(request))
 
 
-async def note_use_of_token(request: Request, principal: CurrentPrincipal) -> None:
+async def note_use_of_token(request: Request) -> None:
     """Notes the use of a token alone, for live streams.
 
     A page whose stream reconnects repeatedly must not keep an unused login alive.
     """
     touches: UsedCredentials = request.app.state.touches
+    principal: Principal = request.state.principal
     if principal.token_id is not None:
         touches.note(principal.token_id, None, get_client_address(request))
-
-
-async def declare_project_parameter(
-    project: Annotated[str, Path(max_length=64, description="Slug.")],
-) -> None:
-    """Declares the parameter of paths below `/projects/{project}`, which `authenticate` reads."""
 
 
 def forget_login(request: Request, response: Response) -> None:

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 import palestra
-from app.api.auth import NEEDS, PROJECT
+from app.api.auth import NEEDS, limit_to_project
 from app.api.query import iterate_dependencies
 from app.api.strict_body import JsonBody
 from palestra.contract.views import Problem
@@ -77,8 +77,8 @@ def build(app: FastAPI) -> dict[str, Any]:
 
 
 def build_operation_id(route: APIRoute) -> str:
-    """Returns the name of a route's operation, which differs below `/projects/{project}`."""
-    return f"{route.name}_of_project" if f"{{{PROJECT}}}" in route.path_format else route.name
+    """Returns the name of a route's operation."""
+    return route.name
 
 
 def need_of(context: RouteContext) -> str | None:
@@ -91,6 +91,12 @@ def need_of(context: RouteContext) -> str | None:
         for dependant in iterate_dependencies(context.dependant)
     )
     return next((need for need in needs if need is not None), None)
+
+
+def _may_be_limited(context: RouteContext) -> bool:
+    """Returns whether the query may limit a request to one project, which may not exist."""
+    called = (dependant.call for dependant in iterate_dependencies(context.dependant))
+    return limit_to_project in called
 
 
 def _add_models(
@@ -203,7 +209,7 @@ def _complete_operation(
         operation["security"] = []
     if method != "GET":
         refusals.add(507)
-    if "{" in (context.path_format or ""):
+    if "{" in (context.path_format or "") or _may_be_limited(context):
         refusals.add(404)
     responses = operation["responses"]
     refusals |= {int(status) for status in responses if status.isdecimal() and int(status) >= 400}

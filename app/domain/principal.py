@@ -54,7 +54,7 @@ class Principal:
     is_bound: bool = False
     """Whether the credential is a token of one project."""
     is_within_project: bool = False
-    """Whether the request's path names one project."""
+    """Whether the request is limited to one project."""
     token_id: str | None = None
     session_id: str | None = None
     attempt_id: str | None = None

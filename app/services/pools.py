@@ -21,7 +21,7 @@ DEFAULT: Final = "default"
 async def list_visible_names(session: Session, principal: Principal) -> frozenset[str] | None:
     """Returns the pools that admit one of the caller's projects; `None` for all pools.
 
-    An administrator of the server sees all pools, except within the path of one project.
+    An administrator of the server sees all pools, except by a request of one project.
     """
     if _sees_all(principal):
         return None

@@ -142,10 +142,10 @@ def _claim(target: Target, name: str) -> dict[str, tuple[str, str]]:
     # Experiments of one definition are one: its budget tells those of two callers apart.
     own = make_definition(name=name, loop={"env_steps": next(BUDGETS)})
     # Requests of the tests before may have created further projects.
-    project = "/projects/default"
-    made = post(f"{project}/experiments", target.token, {"definition": own})
+    limits = "project=default"
+    made = post(f"/experiments?{limits}", target.token, {"definition": own})
     headers = {"Authorization": f"Bearer {target.token}"}
-    listing = f"{target.url}/api/v1{project}/jobs?experiment={made['id']}"
+    listing = f"{target.url}/api/v1/jobs?experiment={made['id']}&{limits}"
     jobs = httpx.get(listing, headers=headers, timeout=PATIENCE_SECONDS).json()
     claim = {
         "job_id": jobs["items"][0]["id"],

@@ -186,7 +186,7 @@ async def _examine(page: Page) -> list[Any]:
 
 
 @pytest.mark.page_faults(
-    r"^422 GET /api/v1/projects/axe/runs.*filter=agnet", r"^422 POST /api/v1/statistics:aggregate$"
+    r"^422 GET /api/v1/runs.*filter=agnet", r"^422 POST /api/v1/statistics:aggregate$"
 )
 @pytest.mark.parametrize("state", STATES)
 async def test_axe_finds_nothing_serious(site: Site, state: str) -> None:

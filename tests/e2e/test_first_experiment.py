@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.processes, pytest.mark.browser, *PAGE_MARKS]
 NAME = "My first pole"
 
 
-@pytest.mark.page_faults(r"^422 POST /api/v1/projects/default/experiments:preview$")
+@pytest.mark.page_faults(r"^422 POST /api/v1/experiments:preview\?project=default$")
 async def test_a_first_time_user_gets_from_an_empty_dashboard_to_a_live_curve(
     up_process: UpProcess, browser: Browser
 ) -> None:

@@ -43,7 +43,7 @@ async def _status(page: Page, secret: str) -> int:
     origin = await page.evaluate("window.location.origin")
     async with httpx.AsyncClient(base_url=origin) as client:
         answer = await client.get(
-            "/api/v1/projects/motion-lab/experiments",
+            "/api/v1/experiments?project=motion-lab",
             headers={"authorization": f"Bearer {secret}"},
         )
     return answer.status_code
@@ -148,7 +148,7 @@ async def test_a_pool_gets_a_worker_by_the_token_that_the_page_shows(
     await expect(page.get_by_role("alert")).to_contain_text("The pool has 1 live worker and")
 
 
-@pytest.mark.page_faults(r"^404 GET /api/v1/projects/management/experiments/")
+@pytest.mark.page_faults(r"^404 GET /api/v1/experiments/")
 async def test_an_experiment_is_moved_and_another_page_that_shows_it_follows(
     site: DashboardSite, page: Page
 ) -> None:

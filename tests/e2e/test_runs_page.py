@@ -114,7 +114,7 @@ async def test_a_filtered_and_grouped_view_is_the_same_for_another_person(
     await expect(stranger.get_by_text("The view cannot be shown")).to_be_visible()
 
 
-@pytest.mark.page_faults(r"^422 GET /api/v1/projects/runs/runs.*filter=agnet")
+@pytest.mark.page_faults(r"^422 GET /api/v1/runs.*filter=agnet")
 async def test_a_filter_that_cannot_be_read_says_where(site: DashboardSite) -> None:
     page = await site.page("/p/runs/runs?show=table")
     await page.locator("input[aria-label=Filter]").fill("agnet:dqn")

@@ -106,7 +106,7 @@ async def test_the_file_of_a_figure_has_the_numbers_of_the_server(page: Page) ->
     assert re.search(r"agent=ppo & 9 & 0\.\d+ \[0\.\d+, 0\.\d+\]", table)
 
 
-@pytest.mark.page_faults(r"^422 POST /api/v1/projects/statistics/experiments:preview$")
+@pytest.mark.page_faults(r"^422 POST /api/v1/experiments:preview\?project=statistics$")
 async def test_a_missing_cell_opens_the_form_with_its_seeds(page: Page) -> None:
     await page.get_by_role("link", name="Launch agent=dqn in Pendulum-v1").click()
     await page.wait_for_url("**/new?**")
@@ -121,7 +121,7 @@ async def test_a_missing_cell_opens_the_form_with_its_seeds(page: Page) -> None:
 
 @pytest.mark.page_faults(
     r"^422 POST /api/v1/statistics:aggregate$",
-    r"^422 GET /api/v1/projects/statistics/runs.*filter=agnt",
+    r"^422 GET /api/v1/runs.*filter=agnt",
 )
 async def test_raw_scores_of_several_environments_are_refused_with_a_way_out(
     page: Page,

@@ -28,7 +28,7 @@ async def site(shared_site: DashboardSite) -> DashboardSite:
     return site
 
 
-@pytest.mark.page_faults(r"^422 POST /api/v1/projects/submissions/experiments:preview$")
+@pytest.mark.page_faults(r"^422 POST /api/v1/experiments:preview\?project=submissions$")
 async def test_the_form_and_the_yaml_follow_each_other(site: DashboardSite) -> None:
     page = await site.page("/p/submissions/new?preset=cartpole-dqn")
     text = page.get_by_role("textbox", name="Submission as YAML")
@@ -44,7 +44,7 @@ async def test_the_form_and_the_yaml_follow_each_other(site: DashboardSite) -> N
     assert await page.evaluate(UNNAMED) == []
 
 
-@pytest.mark.page_faults(r"^422 POST /api/v1/projects/submissions/experiments:preview$")
+@pytest.mark.page_faults(r"^422 POST /api/v1/experiments:preview\?project=submissions$")
 async def test_faults_are_at_their_fields_and_keep_the_form_from_being_sent(
     site: DashboardSite,
 ) -> None:
@@ -71,7 +71,7 @@ async def test_a_draft_survives_a_reload_until_it_is_discarded(site: DashboardSi
     await expect(name).to_have_value("CartPole PPO")
 
 
-@pytest.mark.page_faults(r"^422 POST /api/v1/projects/submissions/experiments:preview$")
+@pytest.mark.page_faults(r"^422 POST /api/v1/experiments:preview\?project=submissions$")
 async def test_what_a_preset_says_of_its_environment_leaves_with_it(site: DashboardSite) -> None:
     """Regression: the success score and the notes of CartPole stayed with another environment."""
     page = await site.page("/p/submissions/new?preset=cartpole-ppo")

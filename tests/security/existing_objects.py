@@ -95,40 +95,40 @@ CALLS = {
     "POST /jobs/{job_id}:resume": Call(200, body={}, of_submitter=True),
     "POST /jobs/{job_id}:cancel": Call(200, _ANY, {}, of_submitter=True),
     "POST /jobs/{job_id}:give-up": Call(409, body={}, of_submitter=True),
-    "POST /projects/{project}/experiments": Call(201, body=_SUBMISSION),
-    "POST /projects/{project}/experiments:preview": Call(200, body=_SUBMISSION),
-    "GET /projects/{project}/experiments": Call(200),
-    "GET /projects/{project}/experiments/{experiment_id}": Call(200),
-    "GET /projects/{project}/experiments/{experiment_id}/runs": Call(200),
-    "PATCH /projects/{project}/experiments/{experiment_id}": Call(
+    "POST /experiments?project={project}": Call(201, body=_SUBMISSION),
+    "POST /experiments:preview?project={project}": Call(200, body=_SUBMISSION),
+    "GET /experiments?project={project}": Call(200),
+    "GET /experiments/{experiment_id}?project={project}": Call(200),
+    "GET /experiments/{experiment_id}/runs?project={project}": Call(200),
+    "PATCH /experiments/{experiment_id}?project={project}": Call(
         200, body={"max_running": None}, of_submitter=True
     ),
-    "POST /projects/{project}/experiments/{experiment_id}:archive": Call(409, of_submitter=True),
-    "POST /projects/{project}/experiments/{experiment_id}:unarchive": Call(200, of_submitter=True),
+    "POST /experiments/{experiment_id}:archive?project={project}": Call(409, of_submitter=True),
+    "POST /experiments/{experiment_id}:unarchive?project={project}": Call(200, of_submitter=True),
     # No caller is a maintainer of both projects: `tests/app/api/test_moves.py` has one.
     "POST /projects/{slug}/experiments/{experiment_id}:move": Call(422, body={"to": "{slug}"}),
-    "GET /projects/{project}/runs": Call(200),
-    "GET /projects/{project}/runs:keys": Call(200),
-    "GET /projects/{project}/runs:groups": Call(200),
-    "POST /projects/{project}/runs:act": Call(
+    "GET /runs?project={project}": Call(200),
+    "GET /runs:keys?project={project}": Call(200),
+    "GET /runs:groups?project={project}": Call(200),
+    "POST /runs:act?project={project}": Call(
         200, body={"action": "pause", "selection": {"runs": ["run_unknown"]}}
     ),
     "GET /views/{view_id}": Call(200),
     "PATCH /views/{view_id}": Call(200, body={"name": "x"}, of_submitter=True),
     "DELETE /views/{view_id}": Call(204, of_submitter=True),
-    "GET /projects/{project}/views": Call(200),
-    "POST /projects/{project}/views": Call(201, body={"name": "new", "state": {}}),
-    "GET /projects/{project}/jobs": Call(200),
-    "POST /projects/{project}/jobs:act": Call(
+    "GET /views?project={project}": Call(200),
+    "POST /views?project={project}": Call(201, body={"name": "new", "state": {}}),
+    "GET /jobs?project={project}": Call(200),
+    "POST /jobs:act?project={project}": Call(
         200, body={"action": "pause", "selection": {"jobs": ["job_unknown"]}}
     ),
-    "POST /projects/{project}/jobs:preview-act": Call(
+    "POST /jobs:preview-act?project={project}": Call(
         200, body={"action": "pause", "selection": {"jobs": ["job_unknown"]}}
     ),
-    "GET /projects/{project}/events": Call(400),
-    "GET /projects/{project}/records:export": Call(200, query="?run={run_id}"),
-    "GET /projects/{project}/audit": Call(200),
-    "GET /projects/{project}/audit:export": Call(200),
+    "GET /events?project={project}": Call(400),
+    "GET /records:export?project={project}": Call(200, query="&run={run_id}"),
+    "GET /audit?project={project}": Call(200),
+    "GET /audit:export?project={project}": Call(200),
     "POST /projects": Call(201, Audience.ALL, {"name": "a third"}),
     "GET /projects/{slug}": Call(200, _ANY),
     "PATCH /projects/{slug}": Call(200, _ANY, {"description": "x"}),

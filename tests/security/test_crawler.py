@@ -45,6 +45,7 @@ FILTERS = {
     "object_id": "run_id",
     "user": "user_id",
     "pool": "pool",
+    "project": "project",
 }
 """Query parameters that name an object, with the IDs that they are given."""
 TELLS = {"PUT /api/v1/projects/{slug}/members/{user}": "user_id"}
@@ -200,7 +201,7 @@ async def address(shared: AppServer) -> AsyncIterator[str]:
         yield url
 
 
-@pytest.mark.parametrize("path", ["/events", "/projects/{slug}/events"])
+@pytest.mark.parametrize("path", ["/events", "/events?project={slug}"])
 @pytest.mark.parametrize("after", ["0", None])
 async def test_no_stream_shows_the_other_project(
     shared: AppServer,
@@ -282,7 +283,7 @@ async def test_the_stream_of_a_foreign_project_is_refused(
 ) -> None:
     own, other = marked_projects
     async with shared.client(f"{own.side} maintainer") as client:
-        answer = await client.get(f"/api/v1/projects/{other.project.slug}/events")
+        answer = await client.get(f"/api/v1/events?project={other.project.slug}")
         assert answer.status_code == 404
 
 

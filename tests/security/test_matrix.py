@@ -8,9 +8,10 @@ import contextlib
 import functools
 
 import pytest
-from fastapi.routing import iter_route_contexts
+from fastapi.routing import APIRoute, iter_route_contexts
 
-from app.api.auth import CSRF_HEADER
+from app.api.auth import CSRF_HEADER, limit_to_project
+from app.api.query import iterate_dependencies
 from app.main import create_app
 from app.settings import Settings
 from tests.app.api.serving import ORIGIN, AppServer
@@ -82,8 +83,6 @@ NEEDS = {
     "GET /views/{view_id}": READ,
     "PATCH /views/{view_id}": SUBMIT,
     "DELETE /views/{view_id}": SUBMIT,
-    "GET /projects/{project}/views": READ,
-    "POST /projects/{project}/views": SUBMIT,
     "GET /runs/{run_id}/provenance": READ,
     "GET /runs/{run_id}/snapshots": READ,
     "GET /runs/{run_id}/snapshots/{snapshot_id}/archive": READ,
@@ -106,26 +105,7 @@ NEEDS = {
     "POST /jobs/{job_id}:resume": SUBMIT,
     "POST /jobs/{job_id}:cancel": CANCEL,
     "POST /jobs/{job_id}:give-up": SUBMIT,
-    "POST /projects/{project}/experiments": SUBMIT,
-    "POST /projects/{project}/experiments:preview": SUBMIT,
-    "GET /projects/{project}/experiments": READ,
-    "GET /projects/{project}/experiments/{experiment_id}": READ,
-    "GET /projects/{project}/experiments/{experiment_id}/runs": READ,
-    "PATCH /projects/{project}/experiments/{experiment_id}": SUBMIT,
-    "POST /projects/{project}/experiments/{experiment_id}:archive": SUBMIT,
-    "POST /projects/{project}/experiments/{experiment_id}:unarchive": SUBMIT,
     "POST /projects/{slug}/experiments/{experiment_id}:move": MAINTAIN,
-    "GET /projects/{project}/runs": READ,
-    "GET /projects/{project}/runs:keys": READ,
-    "GET /projects/{project}/runs:groups": READ,
-    "POST /projects/{project}/runs:act": SUBMIT,
-    "GET /projects/{project}/jobs": READ,
-    "POST /projects/{project}/jobs:act": SUBMIT,
-    "POST /projects/{project}/jobs:preview-act": SUBMIT,
-    "GET /projects/{project}/events": READ,
-    "GET /projects/{project}/records:export": READ,
-    "GET /projects/{project}/audit": GOVERN,
-    "GET /projects/{project}/audit:export": GOVERN,
     "GET /projects": READ,
     "POST /projects": ADMIN,
     "GET /projects:deleted": ADMIN,
@@ -195,10 +175,8 @@ NEEDS = {
 }
 
 ANSWERS = {
-    "GET /projects/{project}/records:export": 422,
     "GET /records:export": 422,
     "GET /events": 400,
-    "GET /projects/{project}/events": 400,
     "DELETE /projects/{slug}": 422,
     "DELETE /session": 204,
 }
@@ -236,7 +214,9 @@ PERMITS: dict[str, frozenset[str] | set[str]] = {
 NOBODY = {"anonymous", "expired", "revoked", "disabled"}
 ENDS_LOGIN = {("DELETE", "/api/v1/session"), ("POST", "/api/v1/account:sign-out")}
 OUTSIDERS = {"foreign", "administrator"}
-"""Users who are no members of the project that the paths name: it does not exist for them."""
+"""Users who are no members of the project that requests name: it does not exist for them."""
+OF_PROJECT = "?project={project}"
+"""Query that limits a request to one project."""
 
 
 @functools.cache
@@ -250,10 +230,23 @@ def _routes() -> list[tuple[str, str]]:
     return sorted(found)
 
 
+@functools.cache
+def list_limited_routes() -> list[tuple[str, str]]:
+    """Returns the routes that the query limits to one project, with that query."""
+    return sorted(
+        (method, f"{context.path}{OF_PROJECT}")
+        for context in iter_route_contexts(create_app(Settings()).routes)
+        for method in context.methods or ()
+        if isinstance(context.original_route, APIRoute)
+        and any(part.call is limit_to_project for part in iterate_dependencies(context.dependant))
+    )
+
+
 def _routes_with_needs() -> list[tuple[str, str, str]]:
-    """Returns the routes of the table with their required credential."""
+    """Returns the routes of the table with their required credential, also limited to a project."""
     named = [
-        (method, path, f"{method} {path.removeprefix('/api/v1')}") for method, path in _routes()
+        (method, path, f"{method} {path.removeprefix('/api/v1').removesuffix(OF_PROJECT)}")
+        for method, path in (*_routes(), *list_limited_routes())
     ]
     return [(method, path, NEEDS[name]) for method, path, name in named if name in NEEDS]
 
@@ -284,6 +277,7 @@ async def test_the_table_lists_exactly_the_applications_routes() -> None:
     there_are = {f"{method} {path.removeprefix('/api/v1')}" for method, path in _routes()}
     assert there_are == set(NEEDS)
     assert set(ANSWERS) <= there_are
+    assert len(list_limited_routes()) == 21
 
 
 @functools.cache
@@ -300,6 +294,7 @@ def _routes_with_body() -> set[tuple[str, str]]:
 
 def _answer(method: str, path: str) -> int:
     """Returns the status of a permitted call without a body, with IDs that do not exist."""
+    path = path.removesuffix(OF_PROJECT)
     said = ANSWERS.get(f"{method} {path.removeprefix('/api/v1')}")
     if said is not None:
         return said

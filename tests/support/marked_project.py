@@ -185,7 +185,7 @@ async def _save_view(made: MarkedProject) -> None:
     state = {"filter": f'name:"{made.marker} experiment"', "columns": ["name", f"{made.marker}/x"]}
     body = {"name": f"{made.marker} view", "visibility": "project", "state": state}
     async with made.served.client(f"{made.side} maintainer") as client:
-        answer = await client.post(f"/api/v1/projects/{made.project.slug}/views", json=body)
+        answer = await client.post(f"/api/v1/views?project={made.project.slug}", json=body)
         assert answer.status_code == 201, answer.text
         made.ids["view_id"] = [answer.json()["id"]]
 

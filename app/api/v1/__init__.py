@@ -7,9 +7,7 @@ from fastapi import Depends, FastAPI
 
 from app.api.auth import (
     DECLARED_CREDENTIALS,
-    PROJECT,
     authenticate,
-    declare_project_parameter,
     note_use,
     note_use_of_token,
 )
@@ -86,8 +84,8 @@ def include(app: FastAPI) -> None:
     """Adds all routes.
 
     One level deep: the framework builds every route anew for each router around it, which takes
-    time at start. A module's `project_router` is added twice: for all projects of the caller, and
-    for the one that the path names.
+    time at start. The query of requests to a module's `project_router` may limit them to one
+    project.
     """
     app.include_router(session.public_router, prefix=PREFIX, dependencies=[Depends(check_query)])
     for part in PARTS:
@@ -98,9 +96,3 @@ def include(app: FastAPI) -> None:
             app.include_router(part.router, prefix=PREFIX, dependencies=known)
         if hasattr(part, "project_router"):
             app.include_router(part.project_router, prefix=PREFIX, dependencies=known)
-            within = f"{PREFIX}/projects/{{{PROJECT}}}"
-            app.include_router(
-                part.project_router,
-                prefix=within,
-                dependencies=[*known, Depends(declare_project_parameter)],
-            )

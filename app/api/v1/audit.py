@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Query
 from fastapi.responses import StreamingResponse
 
-from app.api.auth import AuditReader
+from app.api.auth import AuditReader, LimitedToProject
 from app.api.deps import DatabaseDep, ReadSession
 from app.api.paging import Cursor, Limit
 from app.api.resource_router import ResourceRouter
@@ -16,8 +16,8 @@ from app.services.audit.search import AuditFilter
 from palestra.contract.audit import AuditEntry, AuditOutcome, WrittenTime
 from palestra.contract.views import Page
 
-project_router = ResourceRouter(tags=["audit"])
-"""Routes that exist for all projects, and below `/projects/{project}` for one."""
+project_router = ResourceRouter(tags=["audit"], dependencies=[LimitedToProject])
+"""Routes of all projects of the caller, or of the one that the query names."""
 
 Text = Annotated[str | None, Query(max_length=200)]
 Since = Annotated[WrittenTime | None, Query(description="From this time on.")]

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Header, Query, Request, Response
 
-from app.api.auth import Reader
+from app.api.auth import LimitedToProject, Reader
 from app.api.deps import get_database
 from app.api.errors import build_invalid
 from app.api.resource_router import ResourceRouter
@@ -24,8 +24,8 @@ from palestra.contract.event_streams import (
 from palestra.contract.names import MAX_STEP
 
 router = ResourceRouter(tags=["events"])
-project_router = ResourceRouter(tags=["events"])
-"""Routes that exist for all projects, and below `/projects/{project}` for one."""
+project_router = ResourceRouter(tags=["events"], dependencies=[LimitedToProject])
+"""Routes of all projects of the caller, or of the one that the query names."""
 
 MAX_FILTERS = 100
 MAX_REQUEST = 1_048_576

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import Depends, Query, Response
 
-from app.api.auth import Controller, Reader, Submitter
+from app.api.auth import Controller, LimitedToProject, Reader, Submitter
 from app.api.deps import DatabaseDep, ReadSession, WriteSession
 from app.api.expensive_reads import ExpensiveRead
 from app.api.idempotency import OnceDep, answer
@@ -34,8 +34,10 @@ from palestra.contract.states import RunState
 from palestra.contract.upgrade import upgrade_submission
 from palestra.contract.views import Page
 
-project_router = ResourceRouter(prefix="/experiments", tags=["experiments"])
-"""Routes that exist for all projects, and below `/projects/{project}` for one."""
+project_router = ResourceRouter(
+    prefix="/experiments", tags=["experiments"], dependencies=[LimitedToProject]
+)
+"""Routes of all projects of the caller, or of the one that the query names."""
 
 Text = Annotated[str | None, Query(max_length=128)]
 RunPage = Annotated[
@@ -104,8 +106,8 @@ async def submit_experiment(
 
     async def change() -> Answer:
         view, created = await experiments.submit(session, principal, body)
-        within = f"/projects/{view.project}" if principal.is_within_project else ""
-        return answer(view, 201 if created else 200, f"/api/v1{within}/experiments/{view.id}")
+        query = f"?project={view.project}" if principal.is_within_project else ""
+        return answer(view, 201 if created else 200, f"/api/v1/experiments/{view.id}{query}")
 
     async def project() -> str:
         return rights.choose_project_to_submit_to(principal)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import Depends, Query
 
-from app.api.auth import Controller, JobCanceller, Reader
+from app.api.auth import Controller, JobCanceller, LimitedToProject, Reader
 from app.api.deps import DatabaseDep, ReadSession, WriteSession
 from app.api.paging import declare_page_request
 from app.api.resource_router import ResourceRouter
@@ -30,8 +30,8 @@ from palestra.contract.states import JobState
 from palestra.contract.views import Page
 
 router = ResourceRouter(prefix="/jobs", tags=["jobs"])
-project_router = ResourceRouter(prefix="/jobs", tags=["jobs"])
-"""Routes that exist for all projects, and below `/projects/{project}` for one."""
+project_router = ResourceRouter(prefix="/jobs", tags=["jobs"], dependencies=[LimitedToProject])
+"""Routes of all projects of the caller, or of the one that the query names."""
 
 JobPage = Annotated[
     PageRequest, Depends(declare_page_request("-created_at", ("created_at", "priority")))

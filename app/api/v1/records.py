@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 from fastapi import Depends, Query, Request
 from fastapi.responses import StreamingResponse
 
-from app.api.auth import Reader
+from app.api.auth import LimitedToProject, Reader
 from app.api.closing_response import ClosingResponse
 from app.api.deps import DatabaseDep
 from app.api.resource_router import ResourceRouter
@@ -25,8 +25,8 @@ from palestra.contract.record_exports import (
 )
 from palestra.contract.telemetry import RunId
 
-project_router = ResourceRouter(tags=["series"])
-"""Routes that exist for all projects, and below `/projects/{project}` for one."""
+project_router = ResourceRouter(tags=["series"], dependencies=[LimitedToProject])
+"""Routes of all projects of the caller, or of the one that the query names."""
 
 _FILE_NAMES: Final = {"csv": "csv", "parquet": "parquet", "arrow": "arrows"}
 _FILES: dict[int | str, dict[str, Any]] = {

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import Depends, Query, Response
 
-from app.api.auth import Controller, Reader, Submitter
+from app.api.auth import Controller, LimitedToProject, Reader, Submitter
 from app.api.deps import DatabaseDep, ReadSession, WriteSession
 from app.api.expensive_reads import ExpensiveRead
 from app.api.idempotency import OnceDep, answer
@@ -37,8 +37,8 @@ from palestra.contract.states import RunState
 from palestra.contract.views import Page
 
 router = ResourceRouter(prefix="/runs", tags=["runs"])
-project_router = ResourceRouter(prefix="/runs", tags=["runs"])
-"""Routes that exist for all projects, and below `/projects/{project}` for one."""
+project_router = ResourceRouter(prefix="/runs", tags=["runs"], dependencies=[LimitedToProject])
+"""Routes of all projects of the caller, or of the one that the query names."""
 
 RunPage = Annotated[
     PageRequest,

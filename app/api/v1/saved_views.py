@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import Depends, Path
 
-from app.api.auth import Controller, Reader, Submitter
+from app.api.auth import Controller, LimitedToProject, Reader, Submitter
 from app.api.deps import ReadSession, WriteSession
 from app.api.paging import declare_page_request
 from app.api.resource_router import ResourceRouter
@@ -20,8 +20,8 @@ from palestra.contract.saved_views import (
 from palestra.contract.views import Page
 
 router = ResourceRouter(prefix="/views", tags=["views"])
-project_router = ResourceRouter(prefix="/views", tags=["views"])
-"""Routes that exist for all projects, and below `/projects/{project}` for one."""
+project_router = ResourceRouter(prefix="/views", tags=["views"], dependencies=[LimitedToProject])
+"""Routes of all projects of the caller, or of the one that the query names."""
 
 ViewPage = Annotated[
     PageRequest, Depends(declare_page_request("name", ("name", "created_at", "updated_at")))

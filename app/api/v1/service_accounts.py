@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import Depends, Path
 
-from app.api.auth import PROJECT, CredentialManager, declare_project_parameter
+from app.api.auth import CredentialManager, limit_to_project_of_path
 from app.api.deps import ReadSession, SettingsDep, WriteSession
 from app.api.resource_router import ResourceRouter
 from app.api.strict_body import TINY, JsonBody
@@ -14,9 +14,9 @@ from palestra.contract.service_accounts import ServiceAccountRequest, ServiceAcc
 from palestra.contract.views import Page
 
 router = ResourceRouter(
-    prefix=f"/projects/{{{PROJECT}}}/service-accounts",
+    prefix="/projects/{project}/service-accounts",
     tags=["projects"],
-    dependencies=[Depends(declare_project_parameter)],
+    dependencies=[Depends(limit_to_project_of_path)],
 )
 
 Name = Annotated[str, Path(max_length=64, description="Name of the service account.")]

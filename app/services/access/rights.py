@@ -44,7 +44,7 @@ def require_control(principal: Principal, project_id: str, submitted_by: str) ->
 
 
 def choose_project_to_submit_to(principal: Principal) -> str:
-    """Returns the ID of the project that a submission goes to if its path names none.
+    """Returns the ID of the project that a submission goes to if it names none.
 
     Raises:
         ForbiddenError: `missing_permission` if the caller may submit to no project.
@@ -67,7 +67,7 @@ def choose_project_to_submit_to(principal: Principal) -> str:
             "project_needed",
             "You may submit to several projects: "
             f"{', '.join(one.slug for one in able)}. Name one: `--project SLUG` with the command, "
-            "`project=` with the client, /api/v1/projects/SLUG/experiments in a request.",
+            "`project=` with the client, `?project=SLUG` in a request.",
         )
     check_open(principal, able[0].project_id)
     return able[0].project_id

@@ -190,7 +190,7 @@ async def choose_filter(session: Session, principal: Principal, query: UsageQuer
 def sees_all_usage(principal: Principal) -> bool:
     """Returns whether a caller reads the usage of all projects: an administrator of the server.
 
-    Within the path of one project it sees that project alone.
+    A request that is limited to one project sees that project alone.
     """
     return principal.permits(Permission.SERVER_POOLS) and not principal.is_within_project
 

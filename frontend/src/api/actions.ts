@@ -2,7 +2,7 @@
 
 import type { JobForm } from "@/lib/jobForms";
 import { patch, post, postQuery, remove, setCsrfToken } from "./client";
-import { pathIn } from "./queries";
+import { experimentPath, pathIn } from "./queries";
 import type {
   ChangePreview,
   Experiment,
@@ -79,12 +79,11 @@ export async function actOnJobs(
   { change, dryRun = false }: { change?: JobChange; dryRun?: boolean } = {},
 ): Promise<JobsActed> {
   const body = { action, selection, dry_run: dryRun, ...(change ? { change } : {}) };
-  const path = pathIn(project, "/jobs:act");
-  const first = await post<JobsActed>(path, body);
+  const first = await post<JobsActed>("/jobs:act", body, { project });
   const done = [...first.done];
   const refused = [...first.refused];
   for (let after = first.next_after; after !== null; ) {
-    const part = await post<JobsActed>(path, { ...body, after });
+    const part = await post<JobsActed>("/jobs:act", { ...body, after }, { project });
     done.push(...part.done);
     refused.push(...part.refused);
     after = part.next_after;
@@ -107,7 +106,7 @@ export function previewChange(wanted: PreviewedChange, signal?: AbortSignal) {
   if ("selection" in wanted) {
     const { project, action, selection, change } = wanted;
     const body = { action, selection, ...(change ? { change } : {}) };
-    return postQuery<ChangePreview>(pathIn(project, "/jobs:preview-act"), body, signal);
+    return postQuery<ChangePreview>("/jobs:preview-act", body, signal, { project });
   }
   const job = `/jobs/${encodeURIComponent(wanted.jobId)}`;
   return "change" in wanted
@@ -151,22 +150,21 @@ export function queueJob(runId: string, request: QueueRequest): Promise<Job> {
 type ExperimentName = Pick<Experiment, "project" | "id">;
 
 export function archive({ project, id }: ExperimentName): Promise<Experiment> {
-  return post<Experiment>(pathIn(project, `/experiments/${encodeURIComponent(id)}:archive`));
+  return post<Experiment>(`${experimentPath(id)}:archive`, undefined, { project });
 }
 
 export function unarchive({ project, id }: ExperimentName): Promise<Experiment> {
-  return post<Experiment>(pathIn(project, `/experiments/${encodeURIComponent(id)}:unarchive`));
+  return post<Experiment>(`${experimentPath(id)}:unarchive`, undefined, { project });
 }
 
 /** Limits how many jobs of an experiment run at the same time; `null` removes the limit. */
 export function limitExperiment({ project, id }: ExperimentName, most: number | null) {
-  const path = pathIn(project, `/experiments/${encodeURIComponent(id)}`);
-  return patch<ExperimentDetail>(path, { max_running: most });
+  return patch<ExperimentDetail>(experimentPath(id), { max_running: most }, { project });
 }
 
 /** Moves an experiment whose jobs have ended to another project, named by its slug. */
 export function moveExperiment({ project, id }: ExperimentName, to: string) {
-  const path = pathIn(project, `/experiments/${encodeURIComponent(id)}:move`);
+  const path = pathIn(project, `${experimentPath(id)}:move`);
   return post<ExperimentDetail>(path, { to });
 }
 

@@ -24,8 +24,8 @@ export function auditQuery(project: string | null, filter: Parameters) {
     queryKey: ["audit", project, filter],
     queryFn: ({ signal, pageParam }) =>
       get<t.Page<t.AuditEntry>>(
-        pathIn(project, "/audit"),
-        { ...filter, limit: PAGE_SIZE, cursor: pageParam },
+        "/audit",
+        { ...filter, project, limit: PAGE_SIZE, cursor: pageParam },
         signal,
       ),
     initialPageParam: "",
@@ -36,5 +36,5 @@ export function auditQuery(project: string | null, filter: Parameters) {
 
 /** The URL of the audit log as JSON lines. */
 export function auditExport(project: string | null, filter: Parameters): string {
-  return buildAddress(pathIn(project, "/audit:export"), filter);
+  return buildAddress("/audit:export", { ...filter, project });
 }

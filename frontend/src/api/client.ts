@@ -168,8 +168,12 @@ function changeRequest(method: string): RequestInit & { headers: Record<string, 
 }
 
 /** Sends a POST with a JSON body; returns the JSON answer, `undefined` if it is empty. */
-export function post<Answer>(path: string, body?: unknown): Promise<Answer> {
-  return change("POST", path, body);
+export function post<Answer>(
+  path: string,
+  body?: unknown,
+  parameters: Parameters = {},
+): Promise<Answer> {
+  return change("POST", path, body, parameters);
 }
 
 /** A POST that only reads; its query is too long for a URL. */
@@ -177,9 +181,10 @@ export async function postQuery<Answer>(
   path: string,
   body: unknown,
   signal?: AbortSignal,
+  parameters: Parameters = {},
 ): Promise<Answer> {
   const init = { ...withBody(changeRequest("POST"), body), signal: signal ?? null };
-  return readAnswer(await ask(buildAddress(path), init));
+  return readAnswer(await ask(buildAddress(path, parameters), init));
 }
 
 /** Sends a PUT with a JSON body; returns the JSON answer. */
@@ -188,8 +193,12 @@ export function put<Answer>(path: string, body: unknown): Promise<Answer> {
 }
 
 /** Sends a PATCH with a JSON body; returns the JSON answer. */
-export function patch<Answer>(path: string, body: unknown): Promise<Answer> {
-  return change("PATCH", path, body);
+export function patch<Answer>(
+  path: string,
+  body: unknown,
+  parameters: Parameters = {},
+): Promise<Answer> {
+  return change("PATCH", path, body, parameters);
 }
 
 /** Sends a DELETE; returns the JSON answer. */
@@ -197,8 +206,14 @@ export function removeWithAnswer<Answer>(path: string): Promise<Answer> {
   return change("DELETE", path);
 }
 
-async function change<Answer>(method: string, path: string, body?: unknown): Promise<Answer> {
-  return readAnswer(await send(buildAddress(path), withBody(changeRequest(method), body)));
+async function change<Answer>(
+  method: string,
+  path: string,
+  body?: unknown,
+  parameters: Parameters = {},
+): Promise<Answer> {
+  const url = buildAddress(path, parameters);
+  return readAnswer(await send(url, withBody(changeRequest(method), body)));
 }
 
 function withBody(init: ReturnType<typeof changeRequest>, body: unknown): RequestInit {

@@ -49,13 +49,14 @@ export const keys = {
   catalogue: ["catalogue"] as const,
 };
 
-/** The path of a project's routes; `null` stands for all projects that the caller may read. */
-export function pathIn(project: string | null, path: string): string {
-  return project === null ? path : `/projects/${encodeURIComponent(project)}${path}`;
+/** The path of what belongs to a project itself: its settings, members, service accounts. */
+export function pathIn(project: string, path: string): string {
+  return `/projects/${encodeURIComponent(project)}${path}`;
 }
 
-function experimentPath(project: string, id: string, part = ""): string {
-  return pathIn(project, `/experiments/${encodeURIComponent(id)}${part}`);
+/** The path of an experiment, whose ID is unique within its project. */
+export function experimentPath(id: string): string {
+  return `/experiments/${encodeURIComponent(id)}`;
 }
 
 export const sessionQuery = queryOptions({
@@ -92,8 +93,8 @@ export function experimentsQuery(project: string | null, filter: ExperimentFilte
     queryKey: [...keys.experiments, project, filter],
     queryFn: ({ signal, pageParam }) =>
       get<t.Page<t.Experiment>>(
-        pathIn(project, "/experiments"),
-        { ...filter, limit: PAGE_SIZE, cursor: pageParam },
+        "/experiments",
+        { ...filter, project, limit: PAGE_SIZE, cursor: pageParam },
         signal,
       ),
     initialPageParam: "",
@@ -105,13 +106,13 @@ export function experimentsQuery(project: string | null, filter: ExperimentFilte
 export function experimentQuery(project: string, id: string) {
   return queryOptions({
     queryKey: keys.experiment(project, id),
-    queryFn: ({ signal }) => get<t.ExperimentDetail>(experimentPath(project, id), {}, signal),
+    queryFn: ({ signal }) => get<t.ExperimentDetail>(experimentPath(id), { project }, signal),
   });
 }
 
 /** Finds an experiment by its ID alone, for addresses that name no project. */
 export function findExperiment(id: string): Promise<t.Experiment> {
-  return get<t.Experiment>(`/experiments/${encodeURIComponent(id)}`);
+  return get<t.Experiment>(experimentPath(id));
 }
 
 export function findExperimentQuery(id: string) {
@@ -143,8 +144,8 @@ export function experimentRunsQuery(project: string, id: string) {
     queryKey: keys.experimentRuns(project, id),
     queryFn: async ({ signal }) => {
       const runs = await everyPage<t.Run>(
-        experimentPath(project, id, "/runs"),
-        { limit: 500 },
+        `${experimentPath(id)}/runs`,
+        { project, limit: 500 },
         signal,
       );
       return runs.sort((a, b) => a.seed - b.seed || a.replicate - b.replicate);

@@ -1,7 +1,7 @@
 /** The requests that read jobs, workers and pools. */
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { get } from "./client";
-import { keys, pathIn } from "./queries";
+import { keys } from "./queries";
 import type * as t from "./types";
 
 const ACTIVE_STATES: readonly t.JobState[] = [
@@ -26,8 +26,8 @@ export function activeJobsQuery(project: string | null) {
     queryKey: [...keys.jobs, project],
     queryFn: async ({ signal }): Promise<ActiveJobs> => {
       const page = await get<t.Page<t.Job>>(
-        pathIn(project, "/jobs"),
-        { state: ACTIVE_STATES, sort: "created_at", limit: MOST_ACTIVE },
+        "/jobs",
+        { project, state: ACTIVE_STATES, sort: "created_at", limit: MOST_ACTIVE },
         signal,
       );
       return { jobs: page.items, cut: page.next_cursor !== null };
@@ -51,8 +51,16 @@ export function endedJobsQuery({ pool, project, user }: EndedFilter) {
     queryKey: [...keys.jobs, "ended", pool, project, user],
     queryFn: ({ signal, pageParam }) =>
       get<t.Page<t.Job>>(
-        pathIn(project, "/jobs"),
-        { pool, user, state: ENDED_STATES, sort: "-created_at", limit: 50, cursor: pageParam },
+        "/jobs",
+        {
+          project,
+          pool,
+          user,
+          state: ENDED_STATES,
+          sort: "-created_at",
+          limit: 50,
+          cursor: pageParam,
+        },
         signal,
       ),
     initialPageParam: "",

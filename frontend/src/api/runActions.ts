@@ -1,6 +1,5 @@
 /** Actions on many runs. */
 import { post } from "./client";
-import { pathIn } from "./queries";
 import type { RunSelection, RunsActed, RunVerb } from "./types";
 
 /**
@@ -14,12 +13,11 @@ export async function actOnRuns(
   { dryRun = false }: { dryRun?: boolean } = {},
 ): Promise<RunsActed> {
   const body = { action, selection, dry_run: dryRun };
-  const path = pathIn(project, "/runs:act");
-  const first = await post<RunsActed>(path, body);
+  const first = await post<RunsActed>("/runs:act", body, { project });
   const done = [...first.done];
   const refused = [...first.refused];
   for (let after = first.next_after; after !== null; ) {
-    const part = await post<RunsActed>(path, { ...body, after });
+    const part = await post<RunsActed>("/runs:act", { ...body, after }, { project });
     done.push(...part.done);
     refused.push(...part.refused);
     after = part.next_after;

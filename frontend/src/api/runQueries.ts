@@ -1,7 +1,7 @@
 /** The requests that read lists and groups of runs. */
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { get } from "./client";
-import { keys, pathIn } from "./queries";
+import { keys } from "./queries";
 import type { Page, Run, RunGroup, RunKeys } from "./types";
 
 /** Rows of the first page, which is shown as soon as it is there, and of each further one. */
@@ -25,8 +25,15 @@ export function runsQuery({ project, filter, sort, columns }: WantedRuns) {
     queryKey: [...keys.runLists, project, { filter, sort, columns }],
     queryFn: ({ signal, pageParam }) =>
       get<Page<Run>>(
-        pathIn(project, "/runs"),
-        { filter, sort, columns, limit: pageParam ? NEXT_PAGES : FIRST_PAGE, cursor: pageParam },
+        "/runs",
+        {
+          project,
+          filter,
+          sort,
+          columns,
+          limit: pageParam ? NEXT_PAGES : FIRST_PAGE,
+          cursor: pageParam,
+        },
         signal,
       ),
     initialPageParam: "",
@@ -40,11 +47,7 @@ export function memberRunsQuery({ project, filter, sort, columns }: WantedRuns) 
   return queryOptions({
     queryKey: [...keys.runLists, project, { filter, sort, columns }, "members"],
     queryFn: ({ signal }) =>
-      get<Page<Run>>(
-        pathIn(project, "/runs"),
-        { filter, sort, columns, limit: NEXT_PAGES },
-        signal,
-      ),
+      get<Page<Run>>("/runs", { project, filter, sort, columns, limit: NEXT_PAGES }, signal),
   });
 }
 
@@ -64,8 +67,8 @@ export function runGroupsQuery({ project, filter, by, metric, sort }: WantedGrou
     queryKey: [...keys.runGroups, project, { filter, by, metric, sort }],
     queryFn: ({ signal, pageParam }) =>
       get<Page<RunGroup>>(
-        pathIn(project, "/runs:groups"),
-        { filter, by, metric, sort, limit: GROUPS, cursor: pageParam },
+        "/runs:groups",
+        { project, filter, by, metric, sort, limit: GROUPS, cursor: pageParam },
         signal,
       ),
     initialPageParam: "",
@@ -79,8 +82,8 @@ export function runTotalQuery(project: string | null, filter: string) {
   return queryOptions({
     queryKey: [...keys.runGroups, project, { filter }, "total"],
     queryFn: async ({ signal }): Promise<Pick<RunGroup, "runs" | "states">> => {
-      const path = pathIn(project, "/runs:groups");
-      const { items } = await get<Page<RunGroup>>(path, { filter, metric: "env_step" }, signal);
+      const wanted = { project, filter, metric: "env_step" };
+      const { items } = await get<Page<RunGroup>>("/runs:groups", wanted, signal);
       return items[0] ?? { runs: 0, states: {} };
     },
     placeholderData: keepPreviousData,
@@ -95,7 +98,7 @@ export function runTotalQuery(project: string | null, filter: string) {
 export function runKeysQuery(project: string | null, filter = "") {
   return queryOptions({
     queryKey: [...keys.runKeys, project, filter],
-    queryFn: ({ signal }) => get<RunKeys>(pathIn(project, "/runs:keys"), { filter }, signal),
+    queryFn: ({ signal }) => get<RunKeys>("/runs:keys", { project, filter }, signal),
     staleTime: 60_000,
   });
 }

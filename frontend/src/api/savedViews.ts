@@ -1,15 +1,14 @@
 /** The requests about saved views of the page of runs. */
 import { queryOptions } from "@tanstack/react-query";
 import { get, patch, post, remove } from "./client";
-import { everyPage, keys, pathIn } from "./queries";
+import { everyPage, keys } from "./queries";
 import type { RunsPageState, SavedView, SavedViewDetail, ViewVisibility } from "./types";
 
 /** The caller's views and those that others share with the project, by name. */
 export function savedViewsQuery(project: string) {
   return queryOptions({
     queryKey: [...keys.savedViews, project],
-    queryFn: ({ signal }) =>
-      everyPage<SavedView>(pathIn(project, "/views"), { limit: 500 }, signal),
+    queryFn: ({ signal }) => everyPage<SavedView>("/views", { project, limit: 500 }, signal),
   });
 }
 
@@ -27,7 +26,7 @@ export interface NewView {
 }
 
 export function saveView(project: string, view: NewView): Promise<SavedViewDetail> {
-  return post<SavedViewDetail>(pathIn(project, "/views"), view);
+  return post<SavedViewDetail>("/views", view, { project });
 }
 
 export function changeView(id: string, change: Partial<NewView>): Promise<SavedViewDetail> {

@@ -1296,385 +1296,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/projects/{project}/audit": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Search Audit
-         * @description Lists entries of the audit log, the newest first.
-         */
-        get: operations["search_audit_of_project"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/projects/{project}/audit:export": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Export Audit
-         * @description Sends entries of the audit log as JSON lines, the oldest first.
-         */
-        get: operations["export_audit_of_project"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/projects/{project}/events": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Tail Events
-         * @description Streams events after a cursor: `id` is the cursor, `event` the type, `data` an `EventView`.
-         *
-         *     A comment with the cursor that the stream has reached comes first, and after 15 s without an
-         *     event. The event `resync` means that the log no longer holds the events after the cursor: load
-         *     the history again.
-         */
-        get: operations["tail_events_of_project"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/projects/{project}/experiments": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Experiments
-         * @description Lists the experiments of the projects that the caller may read, page by page.
-         */
-        get: operations["list_experiments_of_project"];
-        put?: never;
-        /**
-         * Submit Experiment
-         * @description Submits a definition: 201 for a new experiment, 200 for an existing one.
-         *
-         *     Seeds that the existing experiment lacks are added.
-         *
-         *     A definition of an older `schema_version` is brought up to the present one; the
-         *     experiment stays the same.
-         */
-        post: operations["submit_experiment_of_project"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/projects/{project}/experiments/{experiment_id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get Experiment
-         * @description Returns an experiment with its definition.
-         */
-        get: operations["get_experiment_of_project"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        /**
-         * Change Experiment
-         * @description Changes how many jobs of an experiment run at the same time; running jobs go on.
-         */
-        patch: operations["change_experiment_of_project"];
-        trace?: never;
-    };
-    "/api/v1/projects/{project}/experiments/{experiment_id}/runs": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Experiment Runs
-         * @description Lists an experiment's runs with their states and latest scores, page by page.
-         */
-        get: operations["list_experiment_runs_of_project"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/projects/{project}/experiments/{experiment_id}:archive": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Archive Experiment
-         * @description Hides an experiment from lists; nothing is deleted.
-         */
-        post: operations["archive_experiment_of_project"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/projects/{project}/experiments/{experiment_id}:unarchive": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Unarchive Experiment
-         * @description Restores an archived experiment to lists; a second request changes nothing.
-         */
-        post: operations["unarchive_experiment_of_project"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/projects/{project}/experiments:preview": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Preview Submission
-         * @description Returns the jobs that a submission would queue, and when they would start; writes nothing.
-         *
-         *     Takes the body of a submission, and refuses it like a submission.
-         */
-        post: operations["preview_submission_of_project"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/projects/{project}/jobs": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Jobs
-         * @description Lists the jobs of the projects that the caller may read, page by page.
-         */
-        get: operations["list_jobs_of_project"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/projects/{project}/jobs:act": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Act On Jobs
-         * @description Pauses, resumes, cancels or changes many jobs: those named, or all that match.
-         *
-         *     One request acts on 100 jobs at most, and on fewer where they take longer than half a second;
-         *     the next one goes on with `next_after`. With `dry_run` it only counts them. A job for which the
-         *     action is refused does not keep others from it.
-         */
-        post: operations["act_on_jobs_of_project"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/projects/{project}/jobs:preview-act": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Preview Action
-         * @description Returns what an action on many jobs would do to the queue; writes nothing.
-         *
-         *     Takes the body of the action, of which it tries one request: at most 100 jobs.
-         */
-        post: operations["preview_action_of_project"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/projects/{project}/records:export": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Export Records
-         * @description Sends all points, episodes, evaluations or epochs of runs as CSV, Parquet or Arrow stream.
-         *
-         *     Each run is exported as it is when its turn comes. A connection that breaks before the end of
-         *     the file means that the file is incomplete.
-         */
-        get: operations["export_records_of_project"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/projects/{project}/runs": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Runs
-         * @description Lists the runs of the projects that the caller may read, page by page.
-         *
-         *     Summaries of series (`evaluation/mean.best`) follow new points within a few seconds.
-         */
-        get: operations["list_runs_of_project"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/projects/{project}/runs:act": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Act On Runs
-         * @description Pauses, resumes, cancels or retries many runs: those named, or all that fit a filter.
-         *
-         *     One request acts on 100 runs at most, or retries 50, and on fewer where they take longer than
-         *     half a second; the next one goes on with `next_after`. With `dry_run` it only counts them. A run
-         *     for which the action is refused does not keep others from it.
-         */
-        post: operations["act_on_runs_of_project"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/projects/{project}/runs:groups": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Groups Of Runs
-         * @description Lists groups of the runs that fit a filter, with the mean of a metric, page by page.
-         *
-         *     The runs of a group share the values of the keys `by`, and its `filter` selects them.
-         */
-        get: operations["list_groups_of_runs_of_project"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/projects/{project}/runs:keys": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Keys Of Runs
-         * @description Returns the keys that filters, orders, columns and groups of the caller's runs may name.
-         *
-         *     With a filter the series are those of the runs that it finds. If it finds more than 2,000 runs,
-         *     of which older ones may have other series, they are those of the newest `searched_runs`.
-         */
-        get: operations["list_keys_of_runs_of_project"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/projects/{project}/service-accounts": {
         parameters: {
             query?: never;
@@ -1686,13 +1307,13 @@ export interface paths {
          * List Service Accounts
          * @description Lists the project's service accounts by name.
          */
-        get: operations["list_service_accounts_of_project"];
+        get: operations["list_service_accounts"];
         put?: never;
         /**
          * Create Service Account
          * @description Creates a user for programs, which belongs to the project and cannot log in.
          */
-        post: operations["create_service_account_of_project"];
+        post: operations["create_service_account"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1713,7 +1334,7 @@ export interface paths {
          * Delete Service Account
          * @description Disables a service account for ever and revokes its tokens.
          */
-        delete: operations["delete_service_account_of_project"];
+        delete: operations["delete_service_account"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1732,31 +1353,7 @@ export interface paths {
          * Create Service Token
          * @description Creates a token of a service account; only this answer holds its secret.
          */
-        post: operations["create_service_token_of_project"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/projects/{project}/views": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Views
-         * @description Lists the caller's own views, and those that others share with the project.
-         */
-        get: operations["list_views_of_project"];
-        put?: never;
-        /**
-         * Save View
-         * @description Saves what the page of runs shows, for the caller or for all members of the project.
-         */
-        post: operations["save_view_of_project"];
+        post: operations["create_service_token"];
         delete?: never;
         options?: never;
         head?: never;
@@ -10894,6 +10491,8 @@ export interface operations {
                 limit?: number;
                 /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
+                /** @description Slug of a project; by default all that you may read. */
+                project?: string | null;
                 /** @description ID or name of a user. */
                 user?: string | null;
                 object_type?: string | null;
@@ -10924,6 +10523,7 @@ export interface operations {
             400: components["responses"]["400"];
             401: components["responses"]["401"];
             403: components["responses"]["403"];
+            404: components["responses"]["404"];
             408: components["responses"]["408"];
             414: components["responses"]["414"];
             421: components["responses"]["421"];
@@ -10936,6 +10536,8 @@ export interface operations {
     export_audit: {
         parameters: {
             query?: {
+                /** @description Slug of a project; by default all that you may read. */
+                project?: string | null;
                 /** @description ID or name of a user. */
                 user?: string | null;
                 object_type?: string | null;
@@ -10966,6 +10568,7 @@ export interface operations {
             400: components["responses"]["400"];
             401: components["responses"]["401"];
             403: components["responses"]["403"];
+            404: components["responses"]["404"];
             408: components["responses"]["408"];
             414: components["responses"]["414"];
             421: components["responses"]["421"];
@@ -11074,6 +10677,8 @@ export interface operations {
             query?: {
                 /** @description Cursor: the stream begins after this event. None begins now. */
                 after?: number | null;
+                /** @description Slug of a project; by default all that you may read. */
+                project?: string | null;
                 run?: string[];
                 experiment?: string[];
                 type?: ("experiment" | "run" | "job" | "attempt" | "worker" | "pool" | "snapshot" | "artifact" | "evaluation" | "points" | "log" | "stats" | "moved")[];
@@ -11099,6 +10704,7 @@ export interface operations {
             400: components["responses"]["400"];
             401: components["responses"]["401"];
             403: components["responses"]["403"];
+            404: components["responses"]["404"];
             408: components["responses"]["408"];
             414: components["responses"]["414"];
             421: components["responses"]["421"];
@@ -11187,6 +10793,8 @@ export interface operations {
     list_experiments: {
         parameters: {
             query?: {
+                /** @description Slug of a project; by default all that you may read. */
+                project?: string | null;
                 /** @description Items per page. */
                 limit?: number;
                 /** @description `next_cursor` of the page before. */
@@ -11224,6 +10832,7 @@ export interface operations {
             400: components["responses"]["400"];
             401: components["responses"]["401"];
             403: components["responses"]["403"];
+            404: components["responses"]["404"];
             408: components["responses"]["408"];
             414: components["responses"]["414"];
             421: components["responses"]["421"];
@@ -11235,7 +10844,10 @@ export interface operations {
     };
     submit_experiment: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Slug of a project; by default all that you may read. */
+                project?: string | null;
+            };
             header?: {
                 /** @description Repeats of a request with one key change nothing. */
                 "idempotency-key"?: string | null;
@@ -11270,6 +10882,7 @@ export interface operations {
             400: components["responses"]["400"];
             401: components["responses"]["401"];
             403: components["responses"]["403"];
+            404: components["responses"]["404"];
             408: components["responses"]["408"];
             409: components["responses"]["409"];
             413: components["responses"]["413"];
@@ -11285,7 +10898,10 @@ export interface operations {
     };
     get_experiment: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Slug of a project; by default all that you may read. */
+                project?: string | null;
+            };
             header?: never;
             path: {
                 experiment_id: string;
@@ -11318,7 +10934,10 @@ export interface operations {
     };
     change_experiment: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Slug of a project; by default all that you may read. */
+                project?: string | null;
+            };
             header?: never;
             path: {
                 experiment_id: string;
@@ -11361,6 +10980,8 @@ export interface operations {
         parameters: {
             query?: {
                 state?: components["schemas"]["RunState"] | null;
+                /** @description Slug of a project; by default all that you may read. */
+                project?: string | null;
                 /** @description Items per page. */
                 limit?: number;
                 /** @description `next_cursor` of the page before. */
@@ -11406,7 +11027,10 @@ export interface operations {
     };
     archive_experiment: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Slug of a project; by default all that you may read. */
+                project?: string | null;
+            };
             header?: never;
             path: {
                 experiment_id: string;
@@ -11441,7 +11065,10 @@ export interface operations {
     };
     unarchive_experiment: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Slug of a project; by default all that you may read. */
+                project?: string | null;
+            };
             header?: never;
             path: {
                 experiment_id: string;
@@ -11475,7 +11102,10 @@ export interface operations {
     };
     preview_submission: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Slug of a project; by default all that you may read. */
+                project?: string | null;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -11498,6 +11128,7 @@ export interface operations {
             400: components["responses"]["400"];
             401: components["responses"]["401"];
             403: components["responses"]["403"];
+            404: components["responses"]["404"];
             408: components["responses"]["408"];
             409: components["responses"]["409"];
             413: components["responses"]["413"];
@@ -11584,6 +11215,8 @@ export interface operations {
     list_jobs: {
         parameters: {
             query?: {
+                /** @description Slug of a project; by default all that you may read. */
+                project?: string | null;
                 /** @description Items per page. */
                 limit?: number;
                 /** @description `next_cursor` of the page before. */
@@ -11617,6 +11250,7 @@ export interface operations {
             400: components["responses"]["400"];
             401: components["responses"]["401"];
             403: components["responses"]["403"];
+            404: components["responses"]["404"];
             408: components["responses"]["408"];
             414: components["responses"]["414"];
             421: components["responses"]["421"];
@@ -12022,7 +11656,10 @@ export interface operations {
     };
     act_on_jobs: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Slug of a project; by default all that you may read. */
+                project?: string | null;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -12045,6 +11682,7 @@ export interface operations {
             400: components["responses"]["400"];
             401: components["responses"]["401"];
             403: components["responses"]["403"];
+            404: components["responses"]["404"];
             408: components["responses"]["408"];
             413: components["responses"]["413"];
             414: components["responses"]["414"];
@@ -12059,7 +11697,10 @@ export interface operations {
     };
     preview_action: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Slug of a project; by default all that you may read. */
+                project?: string | null;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -12082,6 +11723,7 @@ export interface operations {
             400: components["responses"]["400"];
             401: components["responses"]["401"];
             403: components["responses"]["403"];
+            404: components["responses"]["404"];
             408: components["responses"]["408"];
             413: components["responses"]["413"];
             414: components["responses"]["414"];
@@ -13145,859 +12787,7 @@ export interface operations {
             507: components["responses"]["507"];
         };
     };
-    search_audit_of_project: {
-        parameters: {
-            query?: {
-                /** @description Items per page. */
-                limit?: number;
-                /** @description `next_cursor` of the page before. */
-                cursor?: string | null;
-                /** @description ID or name of a user. */
-                user?: string | null;
-                object_type?: string | null;
-                object_id?: string | null;
-                /** @description The action, or what it begins with. */
-                action?: string | null;
-                outcome?: ("allowed" | "refused") | null;
-                /** @description From this time on. */
-                since?: string | null;
-                /** @description Before this time. */
-                until?: string | null;
-            };
-            header?: never;
-            path: {
-                /** @description Slug. */
-                project: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Page_AuditEntry_"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            408: components["responses"]["408"];
-            414: components["responses"]["414"];
-            421: components["responses"]["421"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    export_audit_of_project: {
-        parameters: {
-            query?: {
-                /** @description ID or name of a user. */
-                user?: string | null;
-                object_type?: string | null;
-                object_id?: string | null;
-                /** @description The action, or what it begins with. */
-                action?: string | null;
-                outcome?: ("allowed" | "refused") | null;
-                /** @description From this time on. */
-                since?: string | null;
-                /** @description Before this time. */
-                until?: string | null;
-            };
-            header?: never;
-            path: {
-                /** @description Slug. */
-                project: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description One `AuditEntry` per line. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/jsonl": string;
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            408: components["responses"]["408"];
-            414: components["responses"]["414"];
-            421: components["responses"]["421"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    tail_events_of_project: {
-        parameters: {
-            query?: {
-                /** @description Cursor: the stream begins after this event. None begins now. */
-                after?: number | null;
-                run?: string[];
-                experiment?: string[];
-                type?: ("experiment" | "run" | "job" | "attempt" | "worker" | "pool" | "snapshot" | "artifact" | "evaluation" | "points" | "log" | "stats" | "moved")[];
-            };
-            header?: {
-                /** @description Sent by browsers; takes precedence over `after`. */
-                "Last-Event-ID"?: string | null;
-            };
-            path: {
-                /** @description Slug. */
-                project: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Server-sent events. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/event-stream": string;
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            408: components["responses"]["408"];
-            414: components["responses"]["414"];
-            421: components["responses"]["421"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    list_experiments_of_project: {
-        parameters: {
-            query?: {
-                /** @description Items per page. */
-                limit?: number;
-                /** @description `next_cursor` of the page before. */
-                cursor?: string | null;
-                /** @description One of created_at, name, another field of the filter, a member of the definition like `agent.gamma`, a series like `evaluation/mean.best` (`.last`, `.best`, `.mean10`, `.count`), or a threshold of the project like `reached.NAME` (`.env_step`, `.seconds`); with `-` in front to reverse. Up to 4 keys with commas between them: rows with the same value of one are in the order of the next, and rows without a value come last. */
-                sort?: string;
-                state?: components["schemas"]["RunState"] | null;
-                agent?: string | null;
-                env?: string | null;
-                /** @description Part of the name or of the ID. */
-                text?: string | null;
-                archived?: boolean;
-                /** @description Terms that must all hold, for example `agent:ppo env:~Ant evaluation/mean.best>3000 state:running,queued created:<7d -user:ada`. */
-                filter?: string;
-                /** @description Keys as of `sort`, whose values are returned in `values`. */
-                columns?: string[];
-                /** @description Login name of who submitted; `me` is the caller. */
-                user?: string | null;
-            };
-            header?: never;
-            path: {
-                /** @description Slug. */
-                project: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Page_ExperimentView_"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            408: components["responses"]["408"];
-            414: components["responses"]["414"];
-            421: components["responses"]["421"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    submit_experiment_of_project: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Repeats of a request with one key change nothing. */
-                "idempotency-key"?: string | null;
-            };
-            path: {
-                /** @description Slug. */
-                project: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["Submission"];
-            };
-        };
-        responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SubmittedExperiment"];
-                };
-            };
-            /** @description Successful Response */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SubmittedExperiment"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            408: components["responses"]["408"];
-            409: components["responses"]["409"];
-            413: components["responses"]["413"];
-            414: components["responses"]["414"];
-            415: components["responses"]["415"];
-            421: components["responses"]["421"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-            507: components["responses"]["507"];
-        };
-    };
-    get_experiment_of_project: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                experiment_id: string;
-                /** @description Slug. */
-                project: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ExperimentDetail"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            408: components["responses"]["408"];
-            414: components["responses"]["414"];
-            421: components["responses"]["421"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    change_experiment_of_project: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                experiment_id: string;
-                /** @description Slug. */
-                project: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ExperimentChange"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ExperimentDetail"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            408: components["responses"]["408"];
-            409: components["responses"]["409"];
-            413: components["responses"]["413"];
-            414: components["responses"]["414"];
-            415: components["responses"]["415"];
-            421: components["responses"]["421"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-            507: components["responses"]["507"];
-        };
-    };
-    list_experiment_runs_of_project: {
-        parameters: {
-            query?: {
-                state?: components["schemas"]["RunState"] | null;
-                /** @description Items per page. */
-                limit?: number;
-                /** @description `next_cursor` of the page before. */
-                cursor?: string | null;
-                /** @description One of created_at, seed, env_step, another field of the filter, a member of the definition like `agent.gamma`, a series like `evaluation/mean.best` (`.last`, `.best`, `.mean10`, `.count`), or a threshold of the project like `reached.NAME` (`.env_step`, `.seconds`); with `-` in front to reverse. Up to 4 keys with commas between them: rows with the same value of one are in the order of the next, and rows without a value come last. */
-                sort?: string;
-                /** @description Terms that must all hold, for example `agent:ppo env:~Ant evaluation/mean.best>3000 state:running,queued created:<7d -user:ada`. */
-                filter?: string;
-                /** @description Keys as of `sort`, whose values are returned in `values`. */
-                columns?: string[];
-                /** @description Login name of who submitted; `me` is the caller. */
-                user?: string | null;
-            };
-            header?: never;
-            path: {
-                experiment_id: string;
-                /** @description Slug. */
-                project: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Page_RunView_"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            408: components["responses"]["408"];
-            414: components["responses"]["414"];
-            421: components["responses"]["421"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    archive_experiment_of_project: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                experiment_id: string;
-                /** @description Slug. */
-                project: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ExperimentDetail"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            408: components["responses"]["408"];
-            409: components["responses"]["409"];
-            414: components["responses"]["414"];
-            421: components["responses"]["421"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-            507: components["responses"]["507"];
-        };
-    };
-    unarchive_experiment_of_project: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                experiment_id: string;
-                /** @description Slug. */
-                project: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ExperimentDetail"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            408: components["responses"]["408"];
-            414: components["responses"]["414"];
-            421: components["responses"]["421"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-            507: components["responses"]["507"];
-        };
-    };
-    preview_submission_of_project: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description Slug. */
-                project: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["Submission"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SubmissionPreview"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            408: components["responses"]["408"];
-            409: components["responses"]["409"];
-            413: components["responses"]["413"];
-            414: components["responses"]["414"];
-            415: components["responses"]["415"];
-            421: components["responses"]["421"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-            507: components["responses"]["507"];
-        };
-    };
-    list_jobs_of_project: {
-        parameters: {
-            query?: {
-                /** @description Items per page. */
-                limit?: number;
-                /** @description `next_cursor` of the page before. */
-                cursor?: string | null;
-                /** @description One of created_at, priority; with `-` in front to reverse. */
-                sort?: string;
-                experiment?: string | null;
-                run?: string | null;
-                pool?: string | null;
-                /** @description May be given several times. */
-                state?: components["schemas"]["JobState"][] | null;
-                schedule?: components["schemas"]["Schedule"] | null;
-                /** @description Login name of who submitted; `me` is the caller. */
-                user?: string | null;
-            };
-            header?: never;
-            path: {
-                /** @description Slug. */
-                project: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Page_JobView_"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            408: components["responses"]["408"];
-            414: components["responses"]["414"];
-            421: components["responses"]["421"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    act_on_jobs_of_project: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description Slug. */
-                project: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["JobsAction"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["JobsActed"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            408: components["responses"]["408"];
-            413: components["responses"]["413"];
-            414: components["responses"]["414"];
-            415: components["responses"]["415"];
-            421: components["responses"]["421"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-            507: components["responses"]["507"];
-        };
-    };
-    preview_action_of_project: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description Slug. */
-                project: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["JobsAction"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ChangePreview"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            408: components["responses"]["408"];
-            413: components["responses"]["413"];
-            414: components["responses"]["414"];
-            415: components["responses"]["415"];
-            421: components["responses"]["421"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-            507: components["responses"]["507"];
-        };
-    };
-    export_records_of_project: {
-        parameters: {
-            query?: {
-                format?: "csv" | "parquet" | "arrow";
-                kind?: "points" | "episodes" | "evaluations" | "epochs";
-                /** @description Series of points; all by default. */
-                series?: string[];
-                /** @description Columns in order; all by default. */
-                column?: string[];
-                /** @description Whether to include what later attempts superseded. */
-                superseded?: boolean;
-                /** @description Runs. */
-                run?: string[];
-                /** @description Experiments: all their runs. */
-                experiment?: string[];
-                /** @description Axis of start and end. */
-                x?: "env_step" | "update" | "episode" | "wall" | "relative";
-                /** @description Lower end of the range on x, inclusive. */
-                start?: number | null;
-                /** @description Upper end of the range, inclusive. */
-                end?: number | null;
-            };
-            header?: never;
-            path: {
-                /** @description Slug. */
-                project: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The file, sent while it is made. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/vnd.apache.arrow.stream": string;
-                    "application/vnd.apache.parquet": string;
-                    "text/csv": string;
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            408: components["responses"]["408"];
-            414: components["responses"]["414"];
-            421: components["responses"]["421"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    list_runs_of_project: {
-        parameters: {
-            query?: {
-                /** @description ID of an experiment. */
-                experiment?: string | null;
-                state?: components["schemas"]["RunState"] | null;
-                /** @description Items per page. */
-                limit?: number;
-                /** @description `next_cursor` of the page before. */
-                cursor?: string | null;
-                /** @description One of created_at, seed, env_step, another field of the filter, a member of the definition like `agent.gamma`, a series like `evaluation/mean.best` (`.last`, `.best`, `.mean10`, `.count`), or a threshold of the project like `reached.NAME` (`.env_step`, `.seconds`); with `-` in front to reverse. Up to 4 keys with commas between them: rows with the same value of one are in the order of the next, and rows without a value come last. */
-                sort?: string;
-                /** @description Terms that must all hold, for example `agent:ppo env:~Ant evaluation/mean.best>3000 state:running,queued created:<7d -user:ada`. */
-                filter?: string;
-                /** @description Keys as of `sort`, whose values are returned in `values`. */
-                columns?: string[];
-                /** @description Login name of who submitted; `me` is the caller. */
-                user?: string | null;
-            };
-            header?: never;
-            path: {
-                /** @description Slug. */
-                project: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Page_RunView_"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            408: components["responses"]["408"];
-            414: components["responses"]["414"];
-            421: components["responses"]["421"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    act_on_runs_of_project: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description Slug. */
-                project: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["RunsAction"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["RunsActed"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            408: components["responses"]["408"];
-            413: components["responses"]["413"];
-            414: components["responses"]["414"];
-            415: components["responses"]["415"];
-            421: components["responses"]["421"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-            507: components["responses"]["507"];
-        };
-    };
-    list_groups_of_runs_of_project: {
-        parameters: {
-            query?: {
-                /** @description Items per page. */
-                limit?: number;
-                /** @description `next_cursor` of the page before. */
-                cursor?: string | null;
-                /** @description One of mean, n, runs, name; with `-` in front to reverse. */
-                sort?: string;
-                /** @description Terms that must all hold, for example `agent:ppo env:~Ant evaluation/mean.best>3000 state:running,queued created:<7d -user:ada`. */
-                filter?: string;
-                /** @description Fields such as `agent`, `env` or `state`, or members of the definition such as `agent.learning_rate`; without one all runs are one group. */
-                by?: string[];
-                /** @description A series with its statistic, or a field that is a number. */
-                metric?: string;
-                /** @description Login name of who submitted; `me` is the caller. */
-                user?: string | null;
-            };
-            header?: never;
-            path: {
-                /** @description Slug. */
-                project: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Page_RunGroupView_"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            408: components["responses"]["408"];
-            413: components["responses"]["413"];
-            414: components["responses"]["414"];
-            421: components["responses"]["421"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    list_keys_of_runs_of_project: {
-        parameters: {
-            query?: {
-                /** @description Terms that must all hold, for example `agent:ppo env:~Ant evaluation/mean.best>3000 state:running,queued created:<7d -user:ada`. */
-                filter?: string;
-            };
-            header?: never;
-            path: {
-                /** @description Slug. */
-                project: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["RunKeysView"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            408: components["responses"]["408"];
-            414: components["responses"]["414"];
-            421: components["responses"]["421"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    list_service_accounts_of_project: {
+    list_service_accounts: {
         parameters: {
             query?: never;
             header?: never;
@@ -14031,7 +12821,7 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
-    create_service_account_of_project: {
+    create_service_account: {
         parameters: {
             query?: never;
             header?: never;
@@ -14073,7 +12863,7 @@ export interface operations {
             507: components["responses"]["507"];
         };
     };
-    delete_service_account_of_project: {
+    delete_service_account: {
         parameters: {
             query?: never;
             header?: never;
@@ -14108,7 +12898,7 @@ export interface operations {
             507: components["responses"]["507"];
         };
     };
-    create_service_token_of_project: {
+    create_service_token: {
         parameters: {
             query?: never;
             header?: never;
@@ -14140,89 +12930,6 @@ export interface operations {
             403: components["responses"]["403"];
             404: components["responses"]["404"];
             408: components["responses"]["408"];
-            413: components["responses"]["413"];
-            414: components["responses"]["414"];
-            415: components["responses"]["415"];
-            421: components["responses"]["421"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-            507: components["responses"]["507"];
-        };
-    };
-    list_views_of_project: {
-        parameters: {
-            query?: {
-                /** @description Items per page. */
-                limit?: number;
-                /** @description `next_cursor` of the page before. */
-                cursor?: string | null;
-                /** @description One of name, created_at, updated_at; with `-` in front to reverse. */
-                sort?: string;
-            };
-            header?: never;
-            path: {
-                /** @description Slug. */
-                project: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Page_SavedViewView_"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            408: components["responses"]["408"];
-            414: components["responses"]["414"];
-            421: components["responses"]["421"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            503: components["responses"]["503"];
-        };
-    };
-    save_view_of_project: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description Slug. */
-                project: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["SavedViewRequest"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SavedViewDetail"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
-            408: components["responses"]["408"];
-            409: components["responses"]["409"];
             413: components["responses"]["413"];
             414: components["responses"]["414"];
             415: components["responses"]["415"];
@@ -14766,6 +13473,8 @@ export interface operations {
         parameters: {
             query?: {
                 format?: "csv" | "parquet" | "arrow";
+                /** @description Slug of a project; by default all that you may read. */
+                project?: string | null;
                 kind?: "points" | "episodes" | "evaluations" | "epochs";
                 /** @description Series of points; all by default. */
                 series?: string[];
@@ -14820,6 +13529,8 @@ export interface operations {
                 /** @description ID of an experiment. */
                 experiment?: string | null;
                 state?: components["schemas"]["RunState"] | null;
+                /** @description Slug of a project; by default all that you may read. */
+                project?: string | null;
                 /** @description Items per page. */
                 limit?: number;
                 /** @description `next_cursor` of the page before. */
@@ -15283,7 +13994,10 @@ export interface operations {
     };
     act_on_runs: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Slug of a project; by default all that you may read. */
+                project?: string | null;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -15306,6 +14020,7 @@ export interface operations {
             400: components["responses"]["400"];
             401: components["responses"]["401"];
             403: components["responses"]["403"];
+            404: components["responses"]["404"];
             408: components["responses"]["408"];
             413: components["responses"]["413"];
             414: components["responses"]["414"];
@@ -15359,6 +14074,8 @@ export interface operations {
     list_groups_of_runs: {
         parameters: {
             query?: {
+                /** @description Slug of a project; by default all that you may read. */
+                project?: string | null;
                 /** @description Items per page. */
                 limit?: number;
                 /** @description `next_cursor` of the page before. */
@@ -15392,6 +14109,7 @@ export interface operations {
             400: components["responses"]["400"];
             401: components["responses"]["401"];
             403: components["responses"]["403"];
+            404: components["responses"]["404"];
             408: components["responses"]["408"];
             413: components["responses"]["413"];
             414: components["responses"]["414"];
@@ -15407,6 +14125,8 @@ export interface operations {
             query?: {
                 /** @description Terms that must all hold, for example `agent:ppo env:~Ant evaluation/mean.best>3000 state:running,queued created:<7d -user:ada`. */
                 filter?: string;
+                /** @description Slug of a project; by default all that you may read. */
+                project?: string | null;
             };
             header?: never;
             path?: never;
@@ -15426,6 +14146,7 @@ export interface operations {
             400: components["responses"]["400"];
             401: components["responses"]["401"];
             403: components["responses"]["403"];
+            404: components["responses"]["404"];
             408: components["responses"]["408"];
             414: components["responses"]["414"];
             421: components["responses"]["421"];
@@ -16293,6 +15014,8 @@ export interface operations {
     list_views: {
         parameters: {
             query?: {
+                /** @description Slug of a project; by default all that you may read. */
+                project?: string | null;
                 /** @description Items per page. */
                 limit?: number;
                 /** @description `next_cursor` of the page before. */
@@ -16318,6 +15041,7 @@ export interface operations {
             400: components["responses"]["400"];
             401: components["responses"]["401"];
             403: components["responses"]["403"];
+            404: components["responses"]["404"];
             408: components["responses"]["408"];
             414: components["responses"]["414"];
             421: components["responses"]["421"];
@@ -16329,7 +15053,10 @@ export interface operations {
     };
     save_view: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Slug of a project; by default all that you may read. */
+                project?: string | null;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -16352,6 +15079,7 @@ export interface operations {
             400: components["responses"]["400"];
             401: components["responses"]["401"];
             403: components["responses"]["403"];
+            404: components["responses"]["404"];
             408: components["responses"]["408"];
             409: components["responses"]["409"];
             413: components["responses"]["413"];

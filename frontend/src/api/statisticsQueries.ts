@@ -2,7 +2,7 @@
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { isTransient } from "@/lib/outage";
 import { ApiError, get, postQuery } from "./client";
-import { keys, pathIn } from "./queries";
+import { keys } from "./queries";
 import type * as t from "./types";
 
 export const STATISTICS_PATH = "POST /api/v1/statistics:aggregate";
@@ -40,8 +40,8 @@ export function everyRunQuery(project: string, filter: string, columns: readonly
       const items: t.Run[] = [];
       for (let cursor: string | null = ""; cursor !== null; ) {
         const page: t.Page<t.Run> = await get(
-          pathIn(project, "/runs"),
-          { filter, columns: [...new Set(columns)], sort: "created", limit: 500, cursor },
+          "/runs",
+          { project, filter, columns: [...new Set(columns)], sort: "created", limit: 500, cursor },
           signal,
         );
         items.push(...page.items);

@@ -1,7 +1,7 @@
 /** The requests that submit, and those that say what a submission or a job can be. */
 import { queryOptions } from "@tanstack/react-query";
 import { get, post, postQuery } from "./client";
-import { everyPage, pathIn } from "./queries";
+import { everyPage } from "./queries";
 import type {
   Catalogue,
   ExperimentDetail,
@@ -36,7 +36,7 @@ export function previewQuery(project: string, document: unknown) {
   return queryOptions({
     queryKey: ["submission preview", project, document],
     queryFn: ({ signal }) =>
-      postQuery<SubmissionPreview>(pathIn(project, "/experiments:preview"), document, signal),
+      postQuery<SubmissionPreview>("/experiments:preview", document, signal, { project }),
     retry: false,
     staleTime: 10_000,
     refetchInterval: 15_000,
@@ -54,16 +54,17 @@ export async function submitDocument(
   project: string,
   document: unknown,
 ): Promise<SubmittedExperiment> {
-  const path = pathIn(project, "/experiments");
   const { options } = document as { options?: { seeds?: unknown } };
   const seeds = Array.isArray(options?.seeds) ? options.seeds : [];
   let first = 0;
   for (; first + MAX_SEEDS < seeds.length; first += MAX_SEEDS) {
     const part = seeds.slice(first, first + MAX_SEEDS);
-    await post(path, { ...(document as object), options: { ...options, seeds: part } });
+    const body = { ...(document as object), options: { ...options, seeds: part } };
+    await post("/experiments", body, { project });
   }
   const last = first === 0 ? options : { ...options, seeds: seeds.slice(first) };
-  return post(path, first === 0 ? document : { ...(document as object), options: last });
+  const body = first === 0 ? document : { ...(document as object), options: last };
+  return post("/experiments", body, { project });
 }
 
 type Options = Pick<

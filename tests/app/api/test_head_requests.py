@@ -27,13 +27,10 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 STREAMED: Final = {
     "/api/v1/events",
-    "/api/v1/projects/{project}/events",
     "/api/v1/runs/{run_id}/snapshots/{snapshot_id}/archive",
     "/api/v1/records:export",
-    "/api/v1/projects/{project}/records:export",
     "/api/v1/usage:export",
     "/api/v1/audit:export",
-    "/api/v1/projects/{project}/audit:export",
 }
 METHODS: Final = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"}
 QUERIES: Final = ("", "limit=1", "limit=0", "limit=x&cursor=%21", "zz=1")

@@ -109,7 +109,7 @@ async def test_a_former_member_gets_no_stored_submission(
 @pytest.mark.parametrize("role", ["viewer", None])
 async def test_a_former_member_gets_no_stored_job(shared: AppServer, role: str | None) -> None:
     name = await _add_person(shared, shared.world.project_id, await _make_project(shared))
-    who, route = f"{name} None", "/projects/default/experiments"
+    who, route = f"{name} None", "/experiments?project=default"
     experiment = (await _post(shared, who, route, _make_submission(), "e")).json()
     async with shared.client(who) as client:
         found = await client.get(f"/api/v1/experiments/{experiment['id']}/runs")

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 async def submit_ended(served: AppServer, slug: str, name: str) -> str:
     """Submits an experiment whose job is cancelled; returns its ID."""
     _, made = await submit(served, slug, name)
-    _, jobs = await ask(served, "user", "GET", f"/projects/{slug}/jobs")
+    _, jobs = await ask(served, "user", "GET", f"/jobs?project={slug}")
     for job in jobs["items"]:
         if job["experiment_id"] == made["id"] and job["state"] == "queued":
             await ask(served, "user", "POST", f"/jobs/{job['id']}:cancel")
@@ -80,7 +80,7 @@ async def test_a_later_job_needs_a_pool_that_admits_the_new_project(shared: AppS
     await create(shared, "pool-b", pools=[])
     experiment_id = await submit_ended(shared, "pool-a", "swimmer")
     assert await move(shared, "user", "pool-a", experiment_id, "pool-b") == (200, None)
-    _, runs = await ask(shared, "user", "GET", "/projects/pool-b/runs")
+    _, runs = await ask(shared, "user", "GET", "/runs?project=pool-b")
     path = f"/runs/{runs['items'][0]['id']}/jobs"
     status, problem = await ask(shared, "user", "POST", path, {"schedule": "train"})
     assert (status, problem["code"]) == (422, "unknown_pool")
@@ -90,21 +90,22 @@ async def test_an_experiment_moves_with_its_runs_and_jobs(shared: AppServer) -> 
     for slug in ("move-a", "move-b"):
         await create(shared, slug)
     _, made = await submit(shared, "move-a", "traveller")
-    path = f"/projects/move-a/experiments/{made['id']}"
-    move = ("user", "POST", f"{path}:move", {"to": "move-b"})
+    path = f"/projects/move-a/experiments/{made['id']}:move"
+    move = ("user", "POST", path, {"to": "move-b"})
     status, problem = await ask(shared, *move)
     assert (status, problem["code"]) == (409, "experiment_active")
-    _, jobs = await ask(shared, "user", "GET", "/projects/move-a/jobs")
+    _, jobs = await ask(shared, "user", "GET", "/jobs?project=move-a")
     await ask(shared, "user", "POST", f"/jobs/{jobs['items'][0]['id']}:cancel")
     status, moved = await ask(shared, *move)
     assert (status, moved["project"], moved["id"]) == (200, "move-b", made["id"])
-    assert (await ask(shared, "user", "GET", path))[0] == 404
+    former = f"/experiments/{made['id']}?project=move-a"
+    assert (await ask(shared, "user", "GET", former))[0] == 404
     for kind in ("runs", "jobs", "experiments"):
-        _, left = await ask(shared, "user", "GET", f"/projects/move-a/{kind}")
-        _, there = await ask(shared, "user", "GET", f"/projects/move-b/{kind}")
+        _, left = await ask(shared, "user", "GET", f"/{kind}?project=move-a")
+        _, there = await ask(shared, "user", "GET", f"/{kind}?project=move-b")
         assert (len(left["items"]), len(there["items"])) == (0, 1)
     for slug, action in (("move-a", "experiment.move_out"), ("move-b", "experiment.move_in")):
-        _, audit = await ask(shared, "user", "GET", f"/projects/{slug}/audit?action={action}")
+        _, audit = await ask(shared, "user", "GET", f"/audit?action={action}&project={slug}")
         assert len(audit["items"]) == 1
 
 
@@ -124,7 +125,7 @@ async def test_a_move_is_refused_where_the_target_cannot_take_it(shared: AppServ
     for (who, to), expected in faults.items():
         status, problem = await ask(shared, who, "POST", path, {"to": to})
         assert (status, problem["code"]) == expected
-    _, jobs = await ask(shared, "user", "GET", "/projects/from-a/jobs")
+    _, jobs = await ask(shared, "user", "GET", "/jobs?project=from-a")
     await ask(shared, "user", "POST", f"/jobs/{jobs['items'][0]['id']}:cancel")
     await submit(shared, "to-b", "twin")
     status, problem = await ask(shared, "user", "POST", path, {"to": "to-b"})
@@ -140,7 +141,7 @@ async def test_a_client_and_a_command_move_an_experiment(
     for slug in ("command-a", "command-b"):
         await create(shared, slug)
     _, made = await submit(shared, "command-a", "commuter")
-    _, jobs = await ask(shared, "user", "GET", "/projects/command-a/jobs")
+    _, jobs = await ask(shared, "user", "GET", "/jobs?project=command-a")
     await ask(shared, "user", "POST", f"/jobs/{jobs['items'][0]['id']}:cancel")
     async with listening(shared.app) as url:
         monkeypatch.setenv("PALESTRA_SERVER", url)

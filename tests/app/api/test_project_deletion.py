@@ -37,7 +37,7 @@ async def test_a_deleted_project_is_hidden_and_can_be_restored(shared: AppServer
     status, answer = await delete(shared, "user", "gone")
     assert (status, answer["slug"], answer["deleted_by"]) == (200, "gone", "admin")
     assert answer["removal_started_at"] is None
-    for path in ("/projects/gone", "/projects/gone/members", "/projects/gone/experiments"):
+    for path in ("/projects/gone", "/projects/gone/members", "/experiments?project=gone"):
         assert (await ask(shared, "user", "GET", path))[0] == 404
     _, every = await ask(shared, "user", "GET", "/projects?limit=200")
     assert "gone" not in {one["slug"] for one in every["items"]}
@@ -128,8 +128,8 @@ async def test_jobs_of_a_deleted_project_are_cancelled_and_its_credentials_end(
 ) -> None:
     await create(shared, "busy")
     body = {"definition": make_definition(name="busy"), "options": {"seeds": [1, 2, 3]}}
-    assert (await ask(shared, "user", "POST", "/projects/busy/experiments", body))[0] == 201
-    _, jobs = await ask(shared, "user", "GET", "/projects/busy/jobs")
+    assert (await ask(shared, "user", "POST", "/experiments?project=busy", body))[0] == 201
+    _, jobs = await ask(shared, "user", "GET", "/jobs?project=busy")
     paused = jobs["items"][0]["id"]
     await ask(shared, "user", "POST", f"/jobs/{paused}:pause")
     account = ("POST", "/projects/busy/service-accounts", {"name": "ci", "role": "member"})
@@ -146,7 +146,7 @@ async def test_jobs_of_a_deleted_project_are_cancelled_and_its_credentials_end(
     assert (await ask(shared, "ci", "GET", "/session"))[0] == 401
     assert (await ask(shared, "user", "GET", f"/jobs/{paused}"))[0] == 404
     await ask(shared, "user", "POST", "/projects/busy:undelete")
-    _, jobs = await ask(shared, "user", "GET", "/projects/busy/jobs")
+    _, jobs = await ask(shared, "user", "GET", "/jobs?project=busy")
     assert {job["state"] for job in jobs["items"]} == {"cancelled"}
     assert (await ask(shared, "ci", "GET", "/session"))[0] == 200
 

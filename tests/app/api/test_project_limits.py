@@ -21,7 +21,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 async def submit(served: AppServer, slug: str, name: str, who: str = "user") -> tuple[int, Any]:
     body = {"definition": make_definition(name=name)}
-    return await ask(served, who, "POST", f"/projects/{slug}/experiments", body)
+    return await ask(served, who, "POST", f"/experiments?project={slug}", body)
 
 
 async def test_nothing_is_submitted_once_the_storage_limit_is_reached(shared: AppServer) -> None:

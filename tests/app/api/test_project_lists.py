@@ -37,7 +37,7 @@ async def url(shared: AppServer) -> AsyncIterator[str]:
         assert (await admin.put(f"{members}/zoe", json={"role": "member"})).status_code == 200
     async with shared.client("zoe") as zoe:
         body = make_submission(seeds=[41]).model_dump(mode="json", exclude_unset=True)
-        answer = await zoe.post("/api/v1/projects/default/experiments", json=body)
+        answer = await zoe.post("/api/v1/experiments?project=default", json=body)
         assert answer.status_code in {200, 201}, answer.text
     async with listening(shared.app) as address:
         yield address
@@ -95,7 +95,7 @@ async def test_lists_filter_by_person_within_what_the_caller_reads(
     }
     mine = await list_items(shared, "zoe", f"/{kind}?user=me&limit=200")
     assert [one["id"] for one in mine] == [one["id"] for one in every if one["created_by"] == "zoe"]
-    here = await list_items(shared, "zoe", f"/projects/default/{kind}?user=zoe")
+    here = await list_items(shared, "zoe", f"/{kind}?user=zoe&project=default")
     assert [one["project"] for one in here] == ["default"]
     seen = await list_items(shared, "user", f"/{kind}?user=zoe")
     assert [one["id"] for one in seen] == [one["id"] for one in here]
@@ -106,7 +106,7 @@ async def test_lists_filter_by_person_within_what_the_caller_reads(
 async def test_experiments_filter_by_person(shared: AppServer) -> None:
     mine = await list_items(shared, "zoe", "/experiments?user=me")
     assert [(one["project"], one["created_by"]) for one in mine] == [("elsewhere", "zoe")]
-    assert await list_items(shared, "zoe", "/projects/default/experiments?user=zoe") == []
+    assert await list_items(shared, "zoe", "/experiments?user=zoe&project=default") == []
 
 
 async def test_a_client_of_one_project_lists_and_submits_there(shared: AppServer, url: str) -> None:

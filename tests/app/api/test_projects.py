@@ -113,7 +113,7 @@ async def test_people_see_their_projects_and_administrators_see_all_with_counts(
     assert {"default", "elsewhere"} <= set(found)
     assert (found["elsewhere"]["role"], found["elsewhere"]["permissions"]) == (None, [])
     assert found["elsewhere"]["jobs"] == 1
-    status, _ = await ask(shared, "user", "GET", "/projects/elsewhere/experiments")
+    status, _ = await ask(shared, "user", "GET", "/experiments?project=elsewhere")
     assert status == 404, "an administrator reads no project without a membership"
     status, problem = await ask(shared, "foreign", "GET", "/projects/default")
     assert (status, problem["code"]) == (404, "not_found")
@@ -151,7 +151,7 @@ async def test_an_archived_project_takes_no_submission_until_it_is_restored(
         status, found = await ask(shared, "user", "POST", "/projects/attic:archive")
         assert (status, found["archived_at"] is None) == (200, False)
     body = {"definition": make_definition(name="late")}
-    submit = ("user", "POST", "/projects/attic/experiments", body)
+    submit = ("user", "POST", "/experiments?project=attic", body)
     status, problem = await ask(shared, *submit)
     assert (status, problem["code"]) == (409, "project_archived")
     status, found = await ask(shared, "user", "POST", "/projects/attic:restore")

@@ -72,14 +72,13 @@ async def test_wrong_requests_are_refused_before_the_file_begins(
         assert [error["pointer"] for error in problem["errors"]] == [pointer]
 
 
-async def test_a_path_within_a_project_exports_that_project_only(shared: AppServer) -> None:
+async def test_a_query_of_a_project_exports_that_project_only(shared: AppServer) -> None:
     experiment = shared.names["experiment"]
     async with shared.client("user") as client:
-        own = await client.get(
-            "/api/v1/projects/default/records:export", params={"experiment": experiment}
-        )
+        limits = {"project": "default"}
+        own = await client.get(EXPORT, params={**limits, "experiment": experiment})
         assert own.status_code == 200
         foreign = await client.get(
-            EXPORT, params={"experiment": shared.names["foreign_experiment"]}
+            EXPORT, params={**limits, "experiment": shared.names["foreign_experiment"]}
         )
         assert foreign.status_code == 404

@@ -42,7 +42,7 @@ async def save(
     shared: AppServer, who: str = "member", visibility: str = "private", **state: Any
 ) -> Any:
     body = {"name": f"view {next(_names)}", "visibility": visibility, "state": state or STATE}
-    status, made = await call(shared, who, "POST", "/projects/default/views", body)
+    status, made = await call(shared, who, "POST", "/views?project=default", body)
     assert status == 201, made
     return made
 
@@ -58,7 +58,7 @@ async def test_a_view_is_saved_read_changed_and_deleted(shared: AppServer) -> No
     status, changed = await call(shared, "member", "PATCH", path, change)
     assert (status, changed["name"], changed["state"]) == (200, "renamed", made["state"])
     assert changed["updated_at"] >= made["updated_at"]
-    status, listed = await call(shared, "member", "GET", "/projects/default/views")
+    status, listed = await call(shared, "member", "GET", "/views?project=default")
     assert changed["id"] in [one["id"] for one in listed["items"]]
     assert (await call(shared, "member", "DELETE", path))[0] == 204
     assert (await call(shared, "member", "GET", path))[0] == 404
@@ -108,7 +108,7 @@ async def test_others_change_no_view_but_maintainers_the_shared_ones(
 async def test_viewers_and_tokens_that_only_read_save_no_views(shared: AppServer) -> None:
     body = {"name": "x", "state": {}}
     for who in ("viewer", "reader"):
-        status, problem = await call(shared, who, "POST", "/projects/default/views", body)
+        status, problem = await call(shared, who, "POST", "/views?project=default", body)
         assert (status, "needs" in problem["detail"]) == (403, True)
 
 
@@ -138,7 +138,7 @@ async def test_a_state_that_no_page_can_show_is_refused(
     shared: AppServer, state: dict[str, Any], pointer: str, code: str
 ) -> None:
     body = {"name": "refused", "state": state}
-    status, problem = await call(shared, "member", "POST", "/projects/default/views", body)
+    status, problem = await call(shared, "member", "POST", "/views?project=default", body)
     assert status == 422, problem
     assert (pointer, code) in [(one["pointer"], one["code"]) for one in problem["errors"]], problem
 
@@ -148,17 +148,17 @@ async def test_a_person_has_one_view_of_a_name(
 ) -> None:
     made, other = await save(shared), await save(shared)
     body = {"name": made["name"], "state": {}}
-    status, problem = await call(shared, "member", "POST", "/projects/default/views", body)
+    status, problem = await call(shared, "member", "POST", "/views?project=default", body)
     assert (status, problem["code"]) == (409, "name_taken")
     status, problem = await call(
         shared, "member", "PATCH", f"/views/{other['id']}", {"name": made["name"]}
     )
     assert (status, problem["code"]) == (409, "name_taken")
-    status, _ = await call(shared, "maintainer", "POST", "/projects/default/views", body)
+    status, _ = await call(shared, "maintainer", "POST", "/views?project=default", body)
     assert status == 201
     monkeypatch.setattr(saved_views, "MAX_VIEWS", 1)
     body["name"] = "one more"
-    status, problem = await call(shared, "member", "POST", "/projects/default/views", body)
+    status, problem = await call(shared, "member", "POST", "/views?project=default", body)
     assert (status, problem["code"]) == (409, "too_many_views")
 
 
@@ -202,9 +202,9 @@ async def test_a_view_keeps_what_exists_and_names_the_nearest_of_what_does_not(
     assert usable["columns"] == ["name", "agent.gamma"]
     assert (usable["group_by"], usable["sort"]) == ([], "")
     assert found["state"] == view["state"]
-    params = {"filter": usable["filter"], "columns": usable["columns"]}
+    params = {"project": "default", "filter": usable["filter"], "columns": usable["columns"]}
     async with shared.client("viewer") as client:
-        answer = await client.get("/api/v1/projects/default/runs", params=params)
+        answer = await client.get("/api/v1/runs", params=params)
     assert answer.status_code == 200, answer.text
 
 

@@ -9,17 +9,17 @@ _MORE_SEEDS = {"definition": make_definition(loop=_LOOP), "options": {"seeds": [
 _OTHER = {"definition": make_definition(loop={"env_steps": 8}), "options": {"seeds": [0]}}
 _OTHER_MORE = {"definition": make_definition(loop={"env_steps": 8}), "options": {"seeds": [0, 1]}}
 _EXPERIMENT = "/experiments/{experiment_id}"
-_EXPERIMENT_IN_PROJECT = "/projects/{project}/experiments/{experiment_id}"
 _LAB = {"slug": "lab"}
 EXPERIMENTS = tuple(
     call
-    for path, one, verb_path, first, more in (
-        ("/experiments", "a", _EXPERIMENT, _SEEDS, _MORE_SEEDS),
-        ("/projects/{project}/experiments", "b", _EXPERIMENT_IN_PROJECT, _OTHER, _OTHER_MORE),
+    for query, first, more in (
+        ("", _SEEDS, _MORE_SEEDS),
+        ("?project=default", _OTHER, _OTHER_MORE),
     )
     for call in (
         AuditedCall(
-            route=f"POST {path}",
+            route="POST /experiments",
+            query=query,
             action="experiment.create",
             about="{experiment_id}",
             who="member",
@@ -28,7 +28,8 @@ EXPERIMENTS = tuple(
             **IN_PROJECT,
         ),
         AuditedCall(
-            route=f"POST {path}",
+            route="POST /experiments",
+            query=query,
             action="experiment.extend",
             about="{experiment_id}",
             who="member",
@@ -36,7 +37,8 @@ EXPERIMENTS = tuple(
             **IN_PROJECT,
         ),
         AuditedCall(
-            route=f"PATCH {verb_path}",
+            route=f"PATCH {_EXPERIMENT}",
+            query=query,
             action="experiment.change",
             about="{experiment_id}",
             who="member",
@@ -45,7 +47,8 @@ EXPERIMENTS = tuple(
         ),
         *(
             AuditedCall(
-                route=f"POST {verb_path}:{verb}",
+                route=f"POST {_EXPERIMENT}:{verb}",
+                query=query,
                 action=action,
                 about="{idle_experiment}",
                 at={"experiment_id": "{idle_experiment}"},
