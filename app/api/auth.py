@@ -35,7 +35,7 @@ MAX_TOKEN: Final = 512
 SESSION_COOKIE: Final = "palestra_session"
 
 NEEDS: Final = "palestra_needs"
-"""Attribute of a caller dependency: the requirement. A test reads it on every route."""
+"""Attribute of a dependency, or of a Starlette route: what its caller needs. A test reads it."""
 
 _bearer: Final = HTTPBearer(
     auto_error=False,

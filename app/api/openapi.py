@@ -44,11 +44,7 @@ _REASONS: Final = {
 
 def build(app: FastAPI) -> dict[str, Any]:
     """Returns the document of an application."""
-    routes = [
-        context
-        for context in iter_route_contexts(app.routes)
-        if hasattr(context.original_route, "dependant")
-    ]
+    routes = list_api_routes(app)
     document = get_openapi(
         title="Palestra",
         version=palestra.__version__,
@@ -76,6 +72,12 @@ def build(app: FastAPI) -> dict[str, Any]:
     return document
 
 
+def list_api_routes(app: FastAPI) -> list[RouteContext]:
+    """Returns the routes of FastAPI, without those of Starlette, which have no dependencies."""
+    contexts = iter_route_contexts(app.routes)
+    return [context for context in contexts if isinstance(context.original_route, APIRoute)]
+
+
 def build_operation_id(route: APIRoute) -> str:
     """Returns the name of a route's operation."""
     return route.name
@@ -86,6 +88,9 @@ def need_of(context: RouteContext) -> str | None:
 
     `None` for a route that requires neither.
     """
+    route = context.original_route
+    if not isinstance(route, APIRoute):
+        return getattr(route, NEEDS, None)
     needs = (
         getattr(dependant.call, NEEDS, None)
         for dependant in iterate_dependencies(context.dependant)

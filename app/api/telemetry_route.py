@@ -1,18 +1,20 @@
-"""The route of telemetry batches, which answers usual requests without FastAPI's dependencies.
+"""A Starlette route that answers usual batches of telemetry, beside FastAPI's route of all batches.
 
-They take longer than the decoding of a batch. A request is usual if it has nothing but a token that
-was looked up lately, for this attempt, the present version of the contract and a JSON body. Every
-other request takes the way of all routes, which refuses what has to be refused.
+FastAPI's routing and dependencies take longer than the decoding of a batch. A request is usual if
+it has nothing but a token that was looked up lately, for this attempt, the present version of the
+contract and a JSON body. Every other request takes the way of all routes, which refuses what has to
+be refused.
 """
 
 from functools import partial
 from typing import Final
 
 from fastapi import Request, Response
-from starlette.types import Receive, Scope, Send
+from starlette.routing import Match, Route
+from starlette.types import Scope
 
 from app.api import strict_body
-from app.api.answer_route import AnswerRoute
+from app.api.auth import NEEDS
 from app.api.errors import HttpProblemError
 from app.api.strict_body import JsonBody
 from app.services.access.attempt_tokens import AttemptTokens
@@ -33,31 +35,34 @@ _SCHEME: Final = "Bearer "
 _PRESENT_CONTRACT: Final = str(CONTRACT_VERSION)
 
 
-class TelemetryRoute(AnswerRoute):
-    """A route for batches of telemetry; see the module."""
+class UsualBatches(Route):
+    """A route that takes usual batches alone; see the module."""
 
-    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serves one request, a usual one by the short way."""
-        request = Request(scope, receive, send)
-        attempt_id = _find_attempt(request)
-        if attempt_id is None:
-            await super().handle(scope, receive, send)
-            return
-        ack = await take(request, await read_batch(request, attempt_id))
-        answer = Response(b'{"acked_seq":%d}' % ack.acked_seq, media_type="application/json")
-        await answer(scope, receive, send)
+    def __init__(self, path: str) -> None:
+        super().__init__(path, _answer, methods=["POST"])
+        setattr(self, NEEDS, "attempt")
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Returns whether the route takes a request, and what it adds to the request's scope."""
+        match, added = super().matches(scope)
+        if match is Match.FULL and _is_usual(Request(scope), added["path_params"]["attempt_id"]):
+            return match, {**added, "route": self}
+        return Match.NONE, {}
 
 
-def _find_attempt(request: Request) -> str | None:
-    """Returns the attempt of a usual request, `None` for every other request."""
+def _is_usual(request: Request, attempt_id: str) -> bool:
     sent = request.headers.getlist("authorization")
     if len(sent) != 1 or not sent[0].startswith(_SCHEME) or request.scope.get("query_string"):
-        return None
-    if request.method != "POST" or request.headers.get(CONTRACT_HEADER) != _PRESENT_CONTRACT:
-        return None
+        return False
+    if request.headers.get(CONTRACT_HEADER) != _PRESENT_CONTRACT:
+        return False
     tokens: AttemptTokens = request.app.state.attempt_tokens
-    attempt_id = tokens.find(sent[0][len(_SCHEME) :])
-    return attempt_id if attempt_id == request.path_params.get("attempt_id") else None
+    return tokens.find(sent[0][len(_SCHEME) :]) == attempt_id
+
+
+async def _answer(request: Request) -> Response:
+    ack = await take(request, await read_batch(request, request.path_params["attempt_id"]))
+    return Response(b'{"acked_seq":%d}' % ack.acked_seq, media_type="application/json")
 
 
 class BatchBody(JsonBody[TelemetryBatch]):

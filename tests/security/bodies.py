@@ -6,9 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from fastapi.routing import iter_route_contexts
-
-from app.api.openapi import need_of
+from app.api.openapi import list_api_routes, need_of
 from app.api.query import iterate_dependencies
 from app.api.strict_body import JsonBody
 from app.main import create_app
@@ -46,7 +44,7 @@ def list_routes() -> list[tuple[str, str, str, int]]:
     """Returns method, path, credential and size limit in bytes of every route that has a body."""
     found = []
     settings = Settings()
-    for context in iter_route_contexts(create_app(settings).routes):
+    for context in list_api_routes(create_app(settings)):
         calls = [
             part.call
             for each in context.dependant.dependencies

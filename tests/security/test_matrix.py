@@ -8,9 +8,10 @@ import contextlib
 import functools
 
 import pytest
-from fastapi.routing import APIRoute, iter_route_contexts
+from fastapi.routing import iter_route_contexts
 
 from app.api.auth import CSRF_HEADER, limit_to_project
+from app.api.openapi import list_api_routes
 from app.api.query import iterate_dependencies
 from app.main import create_app
 from app.settings import Settings
@@ -235,10 +236,9 @@ def list_limited_routes() -> list[tuple[str, str]]:
     """Returns the routes that the query limits to one project, with that query."""
     return sorted(
         (method, f"{context.path}{OF_PROJECT}")
-        for context in iter_route_contexts(create_app(Settings()).routes)
+        for context in list_api_routes(create_app(Settings()))
         for method in context.methods or ()
-        if isinstance(context.original_route, APIRoute)
-        and any(part.call is limit_to_project for part in iterate_dependencies(context.dependant))
+        if any(part.call is limit_to_project for part in iterate_dependencies(context.dependant))
     )
 
 

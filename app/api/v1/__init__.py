@@ -12,6 +12,7 @@ from app.api.auth import (
     note_use_of_token,
 )
 from app.api.query import check_query
+from app.api.telemetry_route import UsualBatches
 from app.api.v1 import (
     account,
     artifacts,
@@ -87,6 +88,7 @@ def include(app: FastAPI) -> None:
     time at start. The query of requests to a module's `project_router` may limit them to one
     project.
     """
+    app.router.routes.append(UsualBatches(f"{PREFIX}{telemetry.PATH}"))
     app.include_router(session.public_router, prefix=PREFIX, dependencies=[Depends(check_query)])
     for part in PARTS:
         used = note_use_of_token if part is events else note_use

@@ -1,20 +1,22 @@
 """The route that receives telemetry batches: curves, logs and records of snapshots."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import Depends, Request
 
 from app.api import telemetry_route
+from app.api.answer_route import AnswerRoute
 from app.api.auth import AttemptCaller
 from app.api.resource_router import ResourceRouter
-from app.api.telemetry_route import TelemetryRoute
 from app.services.telemetry.batches import Delivery
 from palestra.contract.telemetry import TelemetryAck
 
-router = ResourceRouter(tags=["telemetry"], route_class=TelemetryRoute)
+PATH: Final = "/attempts/{attempt_id}/telemetry"
+
+router = ResourceRouter(tags=["telemetry"], route_class=AnswerRoute)
 
 
-@router.post("/attempts/{attempt_id}/telemetry", responses={409: {}})
+@router.post(PATH, responses={409: {}})
 async def take_telemetry(
     request: Request,
     _caller: AttemptCaller,

@@ -12,7 +12,7 @@ from fastapi.routing import iter_route_contexts
 from fastapi.security.base import SecurityBase
 
 from app.api.auth import NEEDS
-from app.api.openapi import need_of
+from app.api.openapi import list_api_routes, need_of
 from app.api.query import iterate_dependencies
 from app.api.strict_body import JsonBody
 from app.domain.login_limits import LoginLimits
@@ -98,7 +98,7 @@ async def test_no_dependency_is_called_in_a_thread() -> None:
     """FastAPI calls plain functions in its thread pool, which each request would wait for."""
     plain = {
         dependant.call
-        for context in iter_route_contexts(create_app(Settings()).routes)
+        for context in list_api_routes(create_app(Settings()))
         if need_of(context)
         for dependant in iterate_dependencies(context.dependant)
         if not inspect.iscoroutinefunction(dependant.call)
@@ -110,7 +110,7 @@ async def test_no_dependency_is_called_in_a_thread() -> None:
 
 
 async def test_no_body_is_read_before_the_caller_is_authorised() -> None:
-    for context in iter_route_contexts(create_app(Settings()).routes):
+    for context in list_api_routes(create_app(Settings())):
         parts = context.dependant.dependencies if need_of(context) else []
         calls = [dependant.call for part in parts for dependant in iterate_dependencies(part)]
         needs = [

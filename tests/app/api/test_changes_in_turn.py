@@ -8,10 +8,10 @@ from pathlib import Path
 import httpx
 from fastapi import FastAPI
 from fastapi.dependencies.models import Dependant
-from fastapi.routing import iter_route_contexts
 
 from app.api.auth import authenticate
 from app.api.deps import write_session
+from app.api.openapi import list_api_routes
 from app.api.turns import Turns
 from app.db.engine import Database, Session
 from app.main import create_app
@@ -81,7 +81,7 @@ def list_calls(dependant: Dependant) -> Iterator[object]:
 
 def test_who_makes_a_change_is_known_before_its_session_opens() -> None:
     app: FastAPI = create_app(Settings())
-    calls = [list(list_calls(route.dependant)) for route in iter_route_contexts(app.routes)]
+    calls = [list(list_calls(route.dependant)) for route in list_api_routes(app)]
     changing = [called for called in calls if write_session in called]
     assert changing
     for called in changing:

@@ -4,8 +4,8 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from fastapi.routing import iter_route_contexts
 
+from app.api.openapi import list_api_routes
 from app.api.query import list_parameters
 from app.main import create_app
 from app.settings import Settings
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 def _list_routes() -> list[tuple[str, str, dict[str, bool]]]:
-    contexts = iter_route_contexts(create_app(Settings()).routes)
+    contexts = list_api_routes(create_app(Settings()))
     found = [
         (method, str(context.path), list_parameters(context.original_route.dependant))  # type: ignore[attr-defined]
         for context in contexts
