@@ -17,7 +17,7 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from app.api.compression import choose_coding
+from app.api.accepted_codings import choose_coding
 from app.api.entity_tags import is_held
 from app.api.errors import HttpProblemError, build_not_found, build_problem_response
 

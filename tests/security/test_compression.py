@@ -7,11 +7,14 @@ import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import brotli
 import httpx
 import pytest
 import zstandard
+from starlette.responses import JSONResponse
 
-from app.api.compression import choose_coding
+from app.api.accepted_codings import choose_coding
+from app.api.compression import Compression
 from app.main import create_app
 from app.services.telemetry import batches
 from app.settings import Settings
@@ -20,6 +23,7 @@ from tests.support.records import make_delivery, make_points
 
 DIST = Settings.model_fields["dashboard_dir"].default
 MANY_RUNS = 120
+BROTLI = brotli.compress(b"any text")
 
 
 @pytest.fixture
@@ -30,7 +34,7 @@ async def client(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
         (dist / name).write_text(name * 500)
     for name in ("index.html", "assets/app-1.js", "assets/old-1.js"):
         (dist / f"{name}.gz").write_bytes(gzip.compress(name.encode() * 500))
-    (dist / "assets" / "app-1.js.br").write_bytes(b"brotli")
+    (dist / "assets" / "app-1.js.br").write_bytes(BROTLI)
     stale = time.time() - 1_000
     os.utime(dist / "assets" / "old-1.js.gz", (stale, stale))
     app = create_app(Settings(dashboard_dir=dist, data_dir=tmp_path))
@@ -71,7 +75,7 @@ async def test_brotli_is_preferred_and_compressed_copies_have_no_url(
     )
     answer = await client.send(request, stream=True)
     assert answer.headers["content-encoding"] == "br"
-    assert b"".join([part async for part in answer.aiter_raw()]) == b"brotli"
+    assert b"".join([part async for part in answer.aiter_raw()]) == BROTLI
     plain = await client.get("/assets/app-1.js", headers={"Accept-Encoding": "identity"})
     assert plain.headers["etag"] != answer.headers["etag"]
     held = {"Accept-Encoding": "identity", "If-None-Match": plain.headers["etag"]}
@@ -160,6 +164,33 @@ async def test_no_answer_with_a_secret_is_compressed(shared: AppServer) -> None:
             listed = await client.get("/api/v1/openapi.json", headers=headers)
             assert listed.headers["content-encoding"] == coding
         assert "content-encoding" not in (await client.get("/healthz")).headers
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "is_compressed"),
+    [
+        ("GET", "/api/v1/runs", True),
+        ("POST", "/api/v1/series:query", True),
+        ("POST", "/api/v1/runs:act", False),
+        ("GET", "/api/v1/session", False),
+        ("GET", "/api/v1/tokens", False),
+        ("GET", "/api/v1/artifacts/art_1", True),
+        ("GET", "/api/v1/artifacts/art_1/content", False),
+        ("GET", "/api/v1/runs/run_1/snapshots/snp_1/archive", False),
+        ("GET", "/api/v1/events", False),
+        ("GET", "/api/v1/audit:export", False),
+        ("GET", "/assets/data.json", False),
+    ],
+)
+async def test_only_reads_without_secrets_streams_and_files_are_compressed(
+    method: str, path: str, *, is_compressed: bool
+) -> None:
+    app = Compression(JSONResponse({"text": "word " * 1_000}))
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as opened:
+        answer = await opened.request(method, path, headers={"Accept-Encoding": "zstd"})
+    assert ("content-encoding" in answer.headers) is is_compressed
+    assert answer.json()["text"].startswith("word")
 
 
 @pytest.mark.parametrize(
