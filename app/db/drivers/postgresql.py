@@ -117,7 +117,7 @@ class PipelinedConnection(psycopg.AsyncConnection[Any]):
         The server ignores a request that reaches it before the statement does.
         """
         pauses = Backoff(longest=_LONGEST_PAUSE_SECONDS, first=_FIRST_PAUSE_SECONDS)
-        while not self._read_ended.is_set():
+        while not (self._read_ended.is_set() or self.closed):
             with contextlib.suppress(psycopg.Error, OSError):
                 await self.cancel_safe(timeout=_CANCEL_SECONDS)
             with contextlib.suppress(TimeoutError):

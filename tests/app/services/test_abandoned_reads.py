@@ -17,6 +17,7 @@ from app.db.drivers.postgresql import PipelinedConnection
 from app.db.engine import Database
 from app.db.prepared import Plan, Read, Rows, carry_out_in_snapshot, fetch_all
 from tests.support.statements import ENDLESS
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.both_databases(
     "Each driver ends a statement in its own way.",
@@ -81,6 +82,32 @@ async def test_an_end_that_is_requested_before_the_statement_begins_is_requested
     monkeypatch.setattr(PipelinedConnection, "cancel_safe", ignore_first)
     await _leave_while_reading(opened)
     assert opened.dialect_name == "sqlite" or len(requests) > 1
+
+
+async def test_requests_to_end_a_statement_end_with_its_connection(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ignore(_driver: PipelinedConnection, *, timeout: float) -> None:
+        assert timeout > 0
+
+    monkeypatch.setattr(PipelinedConnection, "cancel_safe", ignore)
+    database, client = Database(database_url, pool_size=1), ClientPresence()
+    started = asyncio.Event()
+
+    async def read_without_end() -> None:
+        READER.set(client)
+        async with database.read(3_600) as session:
+            await session.execute(text("SELECT 1"))
+            started.set()
+            await session.execute(text(ENDLESS))
+
+    reading = asyncio.create_task(read_without_end())
+    await started.wait()
+    client.leave()
+    reading.cancel()
+    await asyncio.wait([reading])
+    await database.dispose()
+    await until(lambda: not any("_cancel_statements" in repr(task) for task in asyncio.all_tasks()))
 
 
 async def test_a_read_that_begins_after_its_client_left_ends(opened: Database) -> None:
