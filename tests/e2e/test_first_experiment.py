@@ -32,6 +32,8 @@ async def test_a_first_time_user_gets_from_an_empty_dashboard_to_a_live_curve(
     )
     await expect(page.get_by_text("3 runs in 3 jobs of the pool default")).to_be_visible()
     await page.get_by_role("textbox", name="Name", exact=True).fill(NAME)
+    # The training is to go on until the curve was seen to grow, however busy the machine is.
+    await page.get_by_role("textbox", name="Budget in env steps").fill("5000000")
     await page.get_by_role("textbox", name="Gamma").fill("1.5")
     submit = page.get_by_role("button", name="Submit 3 runs")
     await expect(page.get_by_role("alert")).to_contain_text("agent.gamma must be at most 1")
