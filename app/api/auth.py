@@ -2,8 +2,7 @@
 
 Every route of `/api/v1` passes `authenticate`. A route then names the permission that it needs by
 the type of its caller, for example `Reader` or `Submitter`. The services check the permission
-again, in the project of the object. No decision looks at the request's URL: the project that limits
-a request is a parameter of its route.
+again, in the project of the object. The project that limits a request is a parameter of its route.
 
 The dependencies are coroutines, since FastAPI calls plain functions in a thread, which costs more
 than they do.
@@ -75,11 +74,14 @@ async def authenticate(request: Request) -> None:
 async def limit_to_project(
     request: Request,
     project: Annotated[
-        str | None,
-        Query(max_length=64, description="Slug of a project; by default all that you may read."),
+        str | None, Query(description="Slug of a project; by default all that you may read.")
     ] = None,
 ) -> None:
-    """Limits a request of a user to the project that its query names."""
+    """Limits a request of a user to the project that its query names.
+
+    Any text is accepted, and is no project or one: FastAPI does not call a dependency with an
+    invalid parameter, but those that come after it.
+    """
     if project is not None:
         _limit(request, project)
 
@@ -88,7 +90,7 @@ LimitedToProject: Final = Depends(limit_to_project)
 
 
 async def limit_to_project_of_path(
-    request: Request, project: Annotated[str, Path(max_length=64, description="Slug.")]
+    request: Request, project: Annotated[str, Path(description="Slug.")]
 ) -> None:
     """Limits a request of a user to the project that its path names."""
     _limit(request, project)

@@ -15,7 +15,7 @@ _HEAD: Final = re.compile(r"/[^/{:]*")
 class ResourceRouter(APIRouter):
     """A router that compares a request with its routes only if the path names its resource.
 
-    FastAPI compares a request with all routes of all routers. With 165 of them a path that no route
+    FastAPI compares a request with all routes of all routers. With 145 of them a path that no route
     has would take longer than a whole request of a person, and anybody may ask for such paths
     (`benchmarks.attacks`).
     """

@@ -32,7 +32,7 @@ class Principal:
 
     Its permissions are those of the user's present role in the project of an object, limited to
     the credential's scopes. `memberships` holds the projects that the credential covers: if a token
-    or the path of a request names one project, that project alone.
+    or a request names one project, that project alone.
 
     Changes are attributed to `user_id`: the user who logged in or who created the token. An attempt
     token has an `attempt_id` and no scope: it permits only the routes of that attempt. A worker's

@@ -73,10 +73,10 @@ describe("audit log", () => {
     serve(["project.audit"], { "": [] });
     open("/p/lab/audit?user=ada&outcome=refused&bogus=1");
     expect(await screen.findByText("No entry matches")).toBeVisible();
-    expect(urls).toContain("/api/v1/projects/lab/audit?user=ada&outcome=refused&limit=100");
+    expect(urls).toContain("/api/v1/audit?user=ada&outcome=refused&project=lab&limit=100");
     expect(screen.getByRole("link", { name: "Export as JSON lines" })).toHaveAttribute(
       "href",
-      "/api/v1/projects/lab/audit:export?user=ada&outcome=refused",
+      "/api/v1/audit:export?user=ada&outcome=refused&project=lab",
     );
     await userEvent.type(screen.getByLabelText("Action"), "token");
     await waitFor(() => expect(window.location.search).toContain("action=token"));

@@ -56,7 +56,7 @@ function act(path: string): object | undefined {
 }
 
 function answer(path: string): object {
-  const place = `/projects/default/experiments/${experiment.id}`;
+  const place = `/experiments/${experiment.id}`;
   if (path === "/session") return SESSION;
   if (path === place) return experiment;
   if (path === `${place}/runs`) return page(runs);

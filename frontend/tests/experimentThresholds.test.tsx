@@ -42,7 +42,7 @@ function answer(path: string): object {
     return { user: "eva", projects, permissions: [], csrf_token: "x", scopes: [] };
   }
   if (path === "/projects/lab/thresholds") return page(thresholds);
-  if (path === "/projects/lab/experiments")
+  if (path === "/experiments")
     return page([
       experiment("fast", { "reached.solved": 12_400, "reached.solved.runs": 5 }),
       experiment("slow", { "reached.solved": null, "reached.solved.runs": 2 }),

@@ -10,7 +10,7 @@ import { answers, job, mockServer, sent, show } from "./runFixtures";
 
 beforeEach(mockServer);
 
-const PATH = "/projects/lab/experiments";
+const URL = "/experiments?project=lab";
 const experiment = {
   id: "pole-1",
   name: "Pole",
@@ -38,25 +38,25 @@ function open(): void {
 
 describe("more seeds", () => {
   it("are proposed, and submitted with the definition and the options of its runs", async () => {
-    answers.set(`${PATH}:preview`, preview("pole-1"));
+    answers.set("/experiments:preview", preview("pole-1"));
     open();
     expect(screen.getByLabelText("Seeds")).toHaveValue("2, 3");
     await screen.findByText(/Would start at once/);
     await userEvent.click(screen.getByRole("button", { name: "Submit 2 runs" }));
-    await waitFor(() => expect(sent.some((one) => one.url === PATH)).toBe(true));
-    expect(sent.find((one) => one.url === PATH)?.body).toMatchObject({
+    await waitFor(() => expect(sent.some((one) => one.url === URL)).toBe(true));
+    expect(sent.find((one) => one.url === URL)?.body).toMatchObject({
       definition: experiment.definition,
       options: { seeds: [2, 3], pool: "gpu", priority: 7 },
     });
   });
 
   it("beyond a thousand are sent as several submissions", async () => {
-    answers.set(`${PATH}:preview`, preview("pole-1"));
+    answers.set("/experiments:preview", preview("pole-1"));
     open();
     await userEvent.clear(screen.getByLabelText("Seeds"));
     await userEvent.type(screen.getByLabelText("Seeds"), "10-2009, 5000");
     await userEvent.click(await screen.findByRole("button", { name: "Submit 2,001 runs" }));
-    const submissions = () => sent.filter((request) => request.url === PATH);
+    const submissions = () => sent.filter((request) => request.url === URL);
     await waitFor(() => expect(submissions()).toHaveLength(3));
     const parts = submissions().map(
       (request) => (request.body as { options: { seeds: number[] } }).options.seeds,
@@ -67,7 +67,7 @@ describe("more seeds", () => {
   });
 
   it("that it has already are refused at the field", async () => {
-    answers.set(`${PATH}:preview`, preview("pole-1"));
+    answers.set("/experiments:preview", preview("pole-1"));
     open();
     await userEvent.clear(screen.getByLabelText("Seeds"));
     await userEvent.type(screen.getByLabelText("Seeds"), "1-4");
@@ -76,7 +76,7 @@ describe("more seeds", () => {
   });
 
   it("are not submitted where the code has changed, which would make another experiment", async () => {
-    answers.set(`${PATH}:preview`, preview("pole-2"));
+    answers.set("/experiments:preview", preview("pole-2"));
     open();
     expect(await screen.findByRole("alert")).toHaveTextContent("would make another experiment");
     expect(screen.getByRole("button", { name: "Submit 2 runs" })).toBeDisabled();
@@ -89,7 +89,7 @@ describe("the limit on running jobs", () => {
     ["", null, "Set no limit"],
   ])("is %j", async (typed, most, button) => {
     const changed = { status: 200, body: { ...experiment, max_running: most } };
-    answers.set(`${PATH}/pole-1`, changed);
+    answers.set("/experiments/pole-1", changed);
     const fetched = vi.spyOn(globalThis, "fetch");
     show(<LimitDialog experiment={{ ...experiment, max_running: 2 }} onClose={() => undefined} />);
     await userEvent.clear(screen.getByLabelText("Most jobs that run at the same time"));

@@ -32,18 +32,19 @@ let refusal: { status: number; body: object } | null;
 const sent: string[] = [];
 let send: ((event: object) => void) | null = null;
 
-function answerOf(path: string): object | undefined {
+function answerOf(path: string, project: string | null): object | undefined {
   if (path === "/session")
     return { user: "ada", projects, permissions: [], scopes: [], csrf_token: "x" };
-  if (path === `/experiments/${ID}`) return place === null ? undefined : experiment(place);
+  if (path === `/experiments/${ID}`) {
+    const isSeen = place !== null && (project === null || project === place);
+    return isSeen ? experiment(place ?? "") : undefined;
+  }
   if (path === `/runs/${RUN.id}`)
     return place === null
       ? undefined
       : { ...RUN, project: place, jobs: [], attempts: [], definition: found?.view.definition };
-  const inProject = path.match(/^\/projects\/(\w+)\/experiments\/[\w-]+(\/runs)?$/);
-  if (inProject === null) return { items: [], next_cursor: null };
-  if (inProject[1] !== place) return undefined;
-  return inProject[2] ? { items: runs, next_cursor: null } : experiment(place);
+  if (path !== `/experiments/${ID}/runs`) return { items: [], next_cursor: null };
+  return project === place ? { items: runs, next_cursor: null } : undefined;
 }
 
 /** A stream whose events are those of all subscriptions of the page. */
@@ -73,7 +74,7 @@ async function tell(event: object): Promise<void> {
 }
 
 async function serve(url: string, init: RequestInit): Promise<Response> {
-  const { pathname } = new URL(url, "http://x");
+  const { pathname, searchParams } = new URL(url, "http://x");
   const path = pathname.replace("/api/v1", "");
   if (path.endsWith("/events:stream")) return stream(String(init.body));
   // Without curves and scores nothing is drawn: jsdom has no canvas.
@@ -86,7 +87,7 @@ async function serve(url: string, init: RequestInit): Promise<Response> {
     place = (JSON.parse(String(init.body)) as { to: string }).to;
     return new Response(JSON.stringify(experiment(place)));
   }
-  const body = answerOf(path);
+  const body = answerOf(path, searchParams.get("project"));
   const missing = { code: "not_found", detail: "There is no such experiment." };
   return new Response(JSON.stringify(body ?? missing), { status: body ? 200 : 404 });
 }
@@ -246,7 +247,7 @@ describe("the list of experiments", () => {
     const read = vi.fn(serve);
     vi.stubGlobal("fetch", read);
     const listed = () =>
-      read.mock.calls.filter(([url]) => url.startsWith("/api/v1/projects/lab/experiments?"));
+      read.mock.calls.filter(([url]) => /^\/api\/v1\/experiments\?(.*&)?project=lab/.test(url));
     open("/p/lab/experiments");
     expect(await screen.findByText("No experiments yet")).toBeVisible();
     const before = listed().length;

@@ -114,7 +114,7 @@ describe("login", () => {
           ? { status: 201, body: SESSION }
           : problem(401, "User name or password is wrong.");
       },
-      "GET /projects/default/experiments": empty,
+      "GET /experiments": empty,
     });
     open("/experiments");
     const password = await screen.findByLabelText(/^Password/, {
@@ -141,7 +141,7 @@ describe("login", () => {
         known = true;
         return { status: 201, body: SESSION };
       },
-      "GET /projects/default/experiments": empty,
+      "GET /experiments": empty,
     });
     open("/experiments");
     expect(await screen.findByText("palestra login-link")).toBeVisible();
@@ -165,7 +165,7 @@ describe("login", () => {
           : { status: 201, body: SESSION },
       "GET /session": { body: SESSION },
       "GET /session:options": options(false),
-      "GET /projects/default/experiments": empty,
+      "GET /experiments": empty,
     });
     open("/login#code=pll_secret");
     expect(await screen.findByText("From here to your first curve")).toBeVisible();
@@ -185,7 +185,7 @@ describe("login", () => {
         known = true;
         return { status: 201, body: SESSION };
       },
-      "GET /projects/default/experiments": empty,
+      "GET /experiments": empty,
     });
     open("/login");
     await screen.findByText("palestra login-link");
@@ -218,7 +218,7 @@ describe("Line 15.24: failed queries are repeated automatically after an outage"
     let asked = 0;
     serve({
       "GET /session": { body: SESSION },
-      "GET /projects/default/experiments": () => {
+      "GET /experiments": () => {
         asked += 1;
         return asked < 3 ? (failure() as never) : page;
       },
@@ -258,7 +258,7 @@ describe("Line 15.24: failed queries are repeated automatically after an outage"
           ? (Promise.reject(new TypeError("Failed to fetch")) as never)
           : { body: SESSION };
       },
-      "GET /projects/default/experiments": page,
+      "GET /experiments": page,
     });
     open("/experiments");
     expect(await screen.findByText(/The request is repeated automatically/)).toBeVisible();
@@ -270,7 +270,7 @@ describe("Line 15.24: failed queries are repeated automatically after an outage"
     let asked = 0;
     serve({
       "GET /session": { body: SESSION },
-      "GET /projects/default/experiments": () => {
+      "GET /experiments": () => {
         asked += 1;
         return problem(422, "No such order.");
       },
@@ -284,7 +284,7 @@ describe("Line 15.24: failed queries are repeated automatically after an outage"
 
 describe("experiments", () => {
   it("shows the command that submits one when there are none", async () => {
-    serve({ "GET /session": { body: SESSION }, "GET /projects/default/experiments": empty });
+    serve({ "GET /session": { body: SESSION }, "GET /experiments": empty });
     open("/experiments");
     expect(
       await screen.findByText(/palestra submit examples\/cartpole-dqn.yaml --seeds 0-2/),
@@ -294,7 +294,7 @@ describe("experiments", () => {
   it("shows the request id of a failure", async () => {
     serve({
       "GET /session": { body: SESSION },
-      "GET /projects/default/experiments": problem(500, "The server failed."),
+      "GET /experiments": problem(500, "The server failed."),
     });
     open("/experiments");
     expect(await screen.findByText("The server failed.")).toBeVisible();
@@ -302,7 +302,7 @@ describe("experiments", () => {
   });
 
   it("passes the filters of the address on to the server", async () => {
-    serve({ "GET /session": { body: SESSION }, "GET /projects/default/experiments": empty });
+    serve({ "GET /session": { body: SESSION }, "GET /experiments": empty });
     open("/experiments?text=cart&state=running&bogus=1");
     expect(await screen.findByText("No experiment matches")).toBeVisible();
     await waitFor(() =>
@@ -314,7 +314,7 @@ describe("experiments", () => {
   it("filters by who submitted where a project has several members", async () => {
     serve({
       "GET /session": { body: SESSION },
-      "GET /projects/default/experiments": empty,
+      "GET /experiments": empty,
       "GET /projects/default/members": {
         body: { items: [{ user: "ada" }, { user: "maxim" }], next_cursor: null },
       },
@@ -331,7 +331,7 @@ describe("experiments", () => {
   it("offers no filter by person to somebody alone", async () => {
     serve({
       "GET /session": { body: SESSION },
-      "GET /projects/default/experiments": empty,
+      "GET /experiments": empty,
       "GET /projects/default/members": { body: { items: [{ user: "ada" }], next_cursor: null } },
     });
     open("/experiments");
@@ -341,7 +341,7 @@ describe("experiments", () => {
   });
 
   it("lists the shortcuts on ?", async () => {
-    serve({ "GET /session": { body: SESSION }, "GET /projects/default/experiments": empty });
+    serve({ "GET /session": { body: SESSION }, "GET /experiments": empty });
     open("/experiments");
     await screen.findByText("No experiments yet");
     await userEvent.keyboard("?");
@@ -357,17 +357,14 @@ describe("projects", () => {
       "GET /session": { body: TWO },
       "GET /experiments": empty,
       "GET /jobs": empty,
-      "GET /projects/alpha/experiments": empty,
-      "GET /projects/beta/experiments": empty,
-      "GET /projects/beta/jobs": empty,
-      "GET /projects/beta/runs": empty,
+      "GET /runs": empty,
       "GET /pools": empty,
       "GET /experiments/cartpole-1": { body: { id: "cartpole-1", project: "beta" } },
       "GET /runs/run_7": { body: { id: "run_7", project: "beta" } },
     });
 
   it("begins at Home with three steps, and shows no switcher of a single project", async () => {
-    serve({ "GET /session": { body: SESSION }, "GET /projects/default/experiments": empty });
+    serve({ "GET /session": { body: SESSION }, "GET /experiments": empty });
     open("/");
     expect(await screen.findByText("From here to your first curve")).toBeVisible();
     const steps = screen.getAllByRole("heading", { level: 3 }).map((step) => step.textContent);
@@ -397,6 +394,8 @@ describe("projects", () => {
     await userEvent.click(await screen.findByRole("menuitem", { name: /^beta/, hidden: true }));
     expect(await screen.findByText("No experiments yet")).toBeVisible();
     expect(window.location.pathname).toBe("/p/beta/experiments");
+    const lists = calls.filter((call) => call.url.startsWith("/api/v1/experiments?"));
+    expect(lists.at(-1)?.url).toMatch(/[?&]project=beta(&|$)/);
     await waitFor(() => expect(calls.some((call) => follows(call, "beta"))).toBe(true));
     expect(window.localStorage.getItem("palestra.project")).toBe("beta");
   });
@@ -417,7 +416,7 @@ describe("projects", () => {
     serveTwo();
     open("/p/gamma/experiments");
     expect(await screen.findByText(/or you are no member of it/)).toBeVisible();
-    expect(calls.some((call) => call.url.includes("/projects/gamma"))).toBe(false);
+    expect(calls.some((call) => call.url.includes("project=gamma"))).toBe(false);
   });
 
   it.each(["/", "/experiments"])("explains an account without projects at %s", async (path) => {

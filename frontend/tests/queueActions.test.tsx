@@ -111,9 +111,10 @@ describe("an action on the queue page", () => {
   });
 
   it("counts before it asks", async () => {
-    answers.set("/projects/lab/jobs:act", acted([], { matched: 9 }));
+    answers.set("/jobs:act", acted([], { matched: 9 }));
     const counted = await actions.count("change", { project: "lab", selection: { pool: "p" } });
     expect(counted.matched).toBe(9);
+    expect(sent[0]?.url).toBe("/jobs:act?project=lab");
     expect(sent[0]?.body).toMatchObject({ action: "change", dry_run: true });
   });
 });

@@ -31,7 +31,7 @@ describe("Records of a run", () => {
     const link = await screen.findByRole("menuitem", { name: "All points of all curves as CSV" });
     expect(link).toHaveAttribute(
       "href",
-      "/api/v1/projects/lab/records:export?experiment=ppo-1&kind=points&format=csv",
+      "/api/v1/records:export?experiment=ppo-1&project=lab&kind=points&format=csv",
     );
   });
 });

@@ -65,9 +65,10 @@ export function mockServer(): void {
   sent.length = 0;
   answers.clear();
   vi.stubGlobal("fetch", (url: string, init: RequestInit) => {
-    const path = url.replace("/api/v1", "").split("?")[0] ?? "";
+    const address = url.replace("/api/v1", "");
+    const path = address.split("?")[0] ?? "";
     if (init.method === "POST" || init.method === "PATCH")
-      sent.push({ url: path, body: init.body ? JSON.parse(String(init.body)) : null });
+      sent.push({ url: address, body: init.body ? JSON.parse(String(init.body)) : null });
     const { status, body } = answers.get(path) ?? {
       status: 200,
       body: { items: [], next_cursor: null },

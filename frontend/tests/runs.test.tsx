@@ -65,7 +65,7 @@ function answer(url: URL, init: RequestInit): [number, object] {
   }
   if (init.method && init.method !== "GET") {
     const body = init.body ? (JSON.parse(String(init.body)) as Record<string, unknown>) : {};
-    sent.push({ method: init.method, path, body });
+    sent.push({ method: init.method, path: `${path}${url.search}`, body });
     if (path.endsWith("/runs:act")) {
       const counts = { matched: 2, not_permitted: 1, same_jobs: 3, refused: [], next_after: null };
       return [200, { ...counts, done: body.dry_run ? [] : ["run_0", "run_1"] }];
@@ -100,9 +100,9 @@ function answer(url: URL, init: RequestInit): [number, object] {
       },
     ];
   if (path.endsWith("/views")) return [200, page([{ ...VIEW, state: STATE }])];
-  if (path === "/projects/lab/runs" && broken)
+  if (path === "/runs" && broken)
     return [400, { code: "x", detail: "The list cannot be read.", request_id: "req-7" }];
-  if (path === "/projects/lab/runs") return [200, page(runs)];
+  if (path === "/runs") return [200, page(runs)];
   if (path.startsWith("/runs/run_"))
     return [200, { ...run(0), definition: { kind: "rl", loop: { env_steps: 100 } } }];
   return [200, page([])];
@@ -114,7 +114,7 @@ function open(path: string): void {
 }
 
 /** The last request for the list of runs. */
-const lastList = () => asked.filter((url) => url.pathname.endsWith("/lab/runs")).at(-1);
+const lastList = () => asked.filter((url) => url.pathname.endsWith("/runs")).at(-1);
 const parameters = () => new URLSearchParams(window.location.search);
 
 beforeEach(() => {
@@ -355,7 +355,7 @@ describe("a saved view", () => {
     await waitFor(() => expect(parameters().get("view")).toBe("viw_2"));
     expect(sent[0]).toMatchObject({
       method: "POST",
-      path: "/projects/lab/views",
+      path: "/views?project=lab",
       body: {
         name: "Mine",
         visibility: "project",

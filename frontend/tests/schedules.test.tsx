@@ -199,8 +199,8 @@ describe("Line 15.24: archiving", () => {
     await userEvent.click(await screen.findByRole("button", { name: "Undo" }));
     await waitFor(() => expect(sent).toHaveLength(2));
     expect(sent.map((one) => one.url)).toEqual([
-      "/api/v1/projects/default/experiments/cartpole-1:archive",
-      "/api/v1/projects/default/experiments/cartpole-1:unarchive",
+      "/api/v1/experiments/cartpole-1:archive?project=default",
+      "/api/v1/experiments/cartpole-1:unarchive?project=default",
     ]);
   });
 
@@ -209,7 +209,7 @@ describe("Line 15.24: archiving", () => {
     await menu();
     await userEvent.click(await screen.findByRole("menuitem", { name: "Unarchive" }));
     expect(sent.map((one) => one.url)).toEqual([
-      "/api/v1/projects/default/experiments/cartpole-1:unarchive",
+      "/api/v1/experiments/cartpole-1:unarchive?project=default",
     ]);
   });
 });

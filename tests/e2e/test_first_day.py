@@ -153,7 +153,7 @@ def _wait_for_steps(read: Callable[[], dict[str, Any]], more_than: int = 0) -> d
 # Bert looks for what is Ada's. Whatever Ada's page asks for as her login ends is refused.
 @pytest.mark.page_faults(
     r"^404 (GET|POST) /api/v1/(runs|jobs)/[^/]+$",
-    r"^404 GET /api/v1/experiments(/[^/]+)?\?project=motion-pages$",
+    r"^404 GET /api/v1/(experiments(/[^/]+)?|runs|jobs)\?(.*&)?project=motion-pages(&|$)",
     r"^401 GET /api/v1/",
 )
 @pytest.mark.browser

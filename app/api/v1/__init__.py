@@ -85,8 +85,7 @@ def include(app: FastAPI) -> None:
     """Adds all routes.
 
     One level deep: the framework builds every route anew for each router around it, which takes
-    time at start. The query of requests to a module's `project_router` may limit them to one
-    project.
+    time at start. The routes of a module's `limited_router` take the query parameter `project`.
     """
     app.router.routes.append(UsualBatches(f"{PREFIX}{telemetry.PATH}"))
     app.include_router(session.public_router, prefix=PREFIX, dependencies=[Depends(check_query)])
@@ -96,5 +95,5 @@ def include(app: FastAPI) -> None:
         known = [*DECLARED_CREDENTIALS, *called]
         if hasattr(part, "router"):
             app.include_router(part.router, prefix=PREFIX, dependencies=known)
-        if hasattr(part, "project_router"):
-            app.include_router(part.project_router, prefix=PREFIX, dependencies=known)
+        if hasattr(part, "limited_router"):
+            app.include_router(part.limited_router, prefix=PREFIX, dependencies=known)

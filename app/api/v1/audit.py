@@ -16,7 +16,7 @@ from app.services.audit.search import AuditFilter
 from palestra.contract.audit import AuditEntry, AuditOutcome, WrittenTime
 from palestra.contract.views import Page
 
-project_router = ResourceRouter(tags=["audit"], dependencies=[LimitedToProject])
+limited_router = ResourceRouter(tags=["audit"], dependencies=[LimitedToProject])
 """Routes of all projects of the caller, or of the one that the query names."""
 
 Text = Annotated[str | None, Query(max_length=200)]
@@ -62,7 +62,7 @@ async def read_audit_filter(
 Wanted = Annotated[AuditFilter, Depends(read_audit_filter)]
 
 
-@project_router.get("/audit")
+@limited_router.get("/audit")
 async def search_audit(
     principal: AuditReader,
     session: ReadSession,
@@ -75,7 +75,7 @@ async def search_audit(
     return await search.search(session, principal, wanted, page)
 
 
-@project_router.get("/audit:export", response_class=StreamingResponse, responses=_LINES)
+@limited_router.get("/audit:export", response_class=StreamingResponse, responses=_LINES)
 async def export_audit(
     principal: AuditReader, database: DatabaseDep, wanted: Wanted
 ) -> StreamingResponse:

@@ -24,7 +24,7 @@ from palestra.contract.event_streams import (
 from palestra.contract.names import MAX_STEP
 
 router = ResourceRouter(tags=["events"])
-project_router = ResourceRouter(tags=["events"], dependencies=[LimitedToProject])
+limited_router = ResourceRouter(tags=["events"], dependencies=[LimitedToProject])
 """Routes of all projects of the caller, or of the one that the query names."""
 
 MAX_FILTERS = 100
@@ -60,7 +60,7 @@ async def _stream_filter(
     )
 
 
-@project_router.get("/events", response_class=Response, responses=_STREAM)
+@limited_router.get("/events", response_class=Response, responses=_STREAM)
 async def tail_events(
     request: Request,
     stream_filter: Annotated[StreamFilter, Depends(_stream_filter)],

@@ -34,7 +34,7 @@ from palestra.contract.states import RunState
 from palestra.contract.upgrade import upgrade_submission
 from palestra.contract.views import Page
 
-project_router = ResourceRouter(
+limited_router = ResourceRouter(
     prefix="/experiments", tags=["experiments"], dependencies=[LimitedToProject]
 )
 """Routes of all projects of the caller, or of the one that the query names."""
@@ -82,7 +82,7 @@ async def read_experiment_filter(
 Wanted = Annotated[ExperimentFilter, Depends(read_experiment_filter)]
 
 
-@project_router.post(
+@limited_router.post(
     "",
     status_code=201,
     response_model=SubmittedExperiment,
@@ -115,7 +115,7 @@ async def submit_experiment(
     return await once(change, project)
 
 
-@project_router.post(":preview", responses={409: {}})
+@limited_router.post(":preview", responses={409: {}})
 async def preview_submission(
     principal: Submitter,
     body: Annotated[
@@ -133,7 +133,7 @@ async def preview_submission(
         return await submission_preview.preview(session, plan)
 
 
-@project_router.get("", dependencies=[ExpensiveRead])
+@limited_router.get("", dependencies=[ExpensiveRead])
 async def list_experiments(
     principal: Reader, session: ReadSession, page: ExperimentPage, wanted: Wanted
 ) -> Page[ExperimentView]:
@@ -141,7 +141,7 @@ async def list_experiments(
     return await experiment_list.list_experiments(session, principal, wanted, page)
 
 
-@project_router.get("/{experiment_id}")
+@limited_router.get("/{experiment_id}")
 async def get_experiment(
     experiment_id: str, principal: Reader, session: ReadSession
 ) -> ExperimentDetail:
@@ -149,7 +149,7 @@ async def get_experiment(
     return await experiments.get(session, principal, experiment_id)
 
 
-@project_router.patch("/{experiment_id}", responses={409: {}})
+@limited_router.patch("/{experiment_id}", responses={409: {}})
 async def change_experiment(
     experiment_id: str,
     principal: Controller,
@@ -160,7 +160,7 @@ async def change_experiment(
     return await experiments.change(session, principal, experiment_id, body)
 
 
-@project_router.get("/{experiment_id}/runs", response_model=Page[RunView])
+@limited_router.get("/{experiment_id}/runs", response_model=Page[RunView])
 async def list_experiment_runs(
     experiment_id: str,
     principal: Reader,
@@ -181,7 +181,7 @@ async def list_experiment_runs(
     return Response(found.encode(), media_type="application/json")
 
 
-@project_router.post("/{experiment_id}:archive", responses={409: {}})
+@limited_router.post("/{experiment_id}:archive", responses={409: {}})
 async def archive_experiment(
     experiment_id: str, principal: Controller, session: WriteSession
 ) -> ExperimentDetail:
@@ -189,7 +189,7 @@ async def archive_experiment(
     return await experiments.archive(session, principal, experiment_id)
 
 
-@project_router.post("/{experiment_id}:unarchive")
+@limited_router.post("/{experiment_id}:unarchive")
 async def unarchive_experiment(
     experiment_id: str, principal: Controller, session: WriteSession
 ) -> ExperimentDetail:

@@ -30,7 +30,7 @@ from palestra.contract.states import JobState
 from palestra.contract.views import Page
 
 router = ResourceRouter(prefix="/jobs", tags=["jobs"])
-project_router = ResourceRouter(prefix="/jobs", tags=["jobs"], dependencies=[LimitedToProject])
+limited_router = ResourceRouter(prefix="/jobs", tags=["jobs"], dependencies=[LimitedToProject])
 """Routes of all projects of the caller, or of the one that the query names."""
 
 JobPage = Annotated[
@@ -64,7 +64,7 @@ async def read_job_filter(
     )
 
 
-@project_router.post(":act")
+@limited_router.post(":act")
 async def act_on_jobs(
     principal: Controller,
     body: Annotated[JobsAction, Depends(JsonBody(JobsAction))],
@@ -79,7 +79,7 @@ async def act_on_jobs(
     return await job_batches.act(session, principal, body)
 
 
-@project_router.post(":preview-act")
+@limited_router.post(":preview-act")
 async def preview_action(
     principal: Controller,
     body: Annotated[JobsAction, Depends(JsonBody(JobsAction))],
@@ -92,7 +92,7 @@ async def preview_action(
     return await change_preview.preview_action(database, principal, body)
 
 
-@project_router.get("")
+@limited_router.get("")
 async def list_jobs(
     principal: Reader,
     session: ReadSession,

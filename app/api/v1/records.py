@@ -25,7 +25,7 @@ from palestra.contract.record_exports import (
 )
 from palestra.contract.telemetry import RunId
 
-project_router = ResourceRouter(tags=["series"], dependencies=[LimitedToProject])
+limited_router = ResourceRouter(tags=["series"], dependencies=[LimitedToProject])
 """Routes of all projects of the caller, or of the one that the query names."""
 
 _FILE_NAMES: Final = {"csv": "csv", "parquet": "parquet", "arrow": "arrows"}
@@ -102,7 +102,7 @@ async def read_record_query(
     )
 
 
-@project_router.get("/records:export", response_class=StreamingResponse, responses=_FILES)
+@limited_router.get("/records:export", response_class=StreamingResponse, responses=_FILES)
 async def export_records(
     principal: Reader,
     database: DatabaseDep,

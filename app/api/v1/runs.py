@@ -37,7 +37,7 @@ from palestra.contract.states import RunState
 from palestra.contract.views import Page
 
 router = ResourceRouter(prefix="/runs", tags=["runs"])
-project_router = ResourceRouter(prefix="/runs", tags=["runs"], dependencies=[LimitedToProject])
+limited_router = ResourceRouter(prefix="/runs", tags=["runs"], dependencies=[LimitedToProject])
 """Routes of all projects of the caller, or of the one that the query names."""
 
 RunPage = Annotated[
@@ -57,7 +57,7 @@ CreatedPage = Annotated[
 ]
 
 
-@project_router.get(
+@limited_router.get(
     "", response_model=Page[RunView], responses={404: {}}, dependencies=[ExpensiveRead]
 )
 async def list_runs(
@@ -85,7 +85,7 @@ async def list_runs(
     return Response(found.encode(), media_type="application/json")
 
 
-@project_router.get(":keys", dependencies=[ExpensiveRead])
+@limited_router.get(":keys", dependencies=[ExpensiveRead])
 async def list_keys_of_runs(
     principal: Reader,
     session: ReadSession,
@@ -99,7 +99,7 @@ async def list_keys_of_runs(
     return await run_keys.list_keys(session, principal, filter)
 
 
-@project_router.get(":groups", responses={413: {}}, dependencies=[ExpensiveRead])
+@limited_router.get(":groups", responses={413: {}}, dependencies=[ExpensiveRead])
 async def list_groups_of_runs(
     principal: Reader,
     session: ReadSession,
@@ -116,7 +116,7 @@ async def list_groups_of_runs(
     return await run_groups.list_groups(session, principal, wanted, page)
 
 
-@project_router.post(":act")
+@limited_router.post(":act")
 async def act_on_runs(
     principal: Controller,
     body: Annotated[RunsAction, Depends(JsonBody(RunsAction))],

@@ -20,7 +20,7 @@ from palestra.contract.saved_views import (
 from palestra.contract.views import Page
 
 router = ResourceRouter(prefix="/views", tags=["views"])
-project_router = ResourceRouter(prefix="/views", tags=["views"], dependencies=[LimitedToProject])
+limited_router = ResourceRouter(prefix="/views", tags=["views"], dependencies=[LimitedToProject])
 """Routes of all projects of the caller, or of the one that the query names."""
 
 ViewPage = Annotated[
@@ -29,7 +29,7 @@ ViewPage = Annotated[
 ViewId = Annotated[str, Path(max_length=64, description="ID of a view.")]
 
 
-@project_router.get("")
+@limited_router.get("")
 async def list_views(
     principal: Reader, session: ReadSession, page: ViewPage
 ) -> Page[SavedViewView]:
@@ -37,7 +37,7 @@ async def list_views(
     return await saved_views.list_views(session, principal, page)
 
 
-@project_router.post("", status_code=201, responses={409: {}})
+@limited_router.post("", status_code=201, responses={409: {}})
 async def save_view(
     principal: Submitter,
     body: Annotated[SavedViewRequest, Depends(JsonBody(SavedViewRequest))],

@@ -327,7 +327,7 @@ async def _find(session: Session, principal: Principal, experiment_id: str) -> E
         raise ConflictError(
             "ambiguous_experiment",
             "Several of your projects have an experiment of this ID. Name the project: "
-            f"/api/v1/projects/SLUG/experiments/{found[0].id}.",
+            f"`--project SLUG`, or /api/v1/experiments/{found[0].id}?project=SLUG.",
         )
     return found[0]
 

@@ -188,11 +188,8 @@ async def choose_filter(session: Session, principal: Principal, query: UsageQuer
 
 
 def sees_all_usage(principal: Principal) -> bool:
-    """Returns whether a caller reads the usage of all projects: an administrator of the server.
-
-    A request that is limited to one project sees that project alone.
-    """
-    return principal.permits(Permission.SERVER_POOLS) and not principal.is_within_project
+    """Returns whether a caller reads the usage of all projects: an administrator of the server."""
+    return principal.permits(Permission.SERVER_POOLS)
 
 
 async def _find_project(session: Session, wanted: UsageFilter, slug: str) -> str:

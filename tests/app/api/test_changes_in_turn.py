@@ -9,7 +9,12 @@ import httpx
 from fastapi import FastAPI
 from fastapi.dependencies.models import Dependant
 
-from app.api.auth import authenticate
+from app.api.auth import (
+    authenticate,
+    get_principal,
+    limit_to_project,
+    limit_to_project_of_path,
+)
 from app.api.deps import write_session
 from app.api.openapi import list_api_routes
 from app.api.turns import Turns
@@ -77,6 +82,16 @@ def list_calls(dependant: Dependant) -> Iterator[object]:
     for dependency in dependant.dependencies:
         yield from list_calls(dependency)
         yield dependency.call
+
+
+def test_no_dependency_reads_the_caller_before_a_project_limits_it() -> None:
+    calls = [list(list_calls(route.dependant)) for route in list_api_routes(create_app(Settings()))]
+    limits = (limit_to_project, limit_to_project_of_path)
+    limited = [called for called in calls if not set(limits).isdisjoint(called)]
+    assert len(limited) == 25
+    for called in limited:
+        (limit,) = (index for index, call in enumerate(called) if call in limits)
+        assert called.index(authenticate) < limit < called.index(get_principal)
 
 
 def test_who_makes_a_change_is_known_before_its_session_opens() -> None:

@@ -65,6 +65,6 @@ async def test_routers_pass_over_paths_of_other_resources(shared: AppServer) -> 
 
 
 def _list_routers() -> list[ResourceRouter]:
-    names = ("router", "project_router", "public_router")
+    names = ("router", "limited_router", "public_router")
     found = [getattr(module, name, None) for module in (health, *v1.PARTS) for name in names]
     return [router for router in found if isinstance(router, ResourceRouter)]

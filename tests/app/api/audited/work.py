@@ -89,16 +89,17 @@ MOVES = (
 VIEWS = (
     *(
         AuditedCall(
-            route=f"POST {path}/views",
+            route="POST /views",
+            query=query,
             action="view.create",
             about="{view_id}",
-            # The other caller may submit to several projects by now.
-            who="user" if path else "member",
-            body={"name": f"view {len(path)}", "state": {"filter": "state:running"}},
+            who=who,
+            body={"name": f"view of {who}", "state": {"filter": "state:running"}},
             keeps={"view_id": "id"},
             **IN_PROJECT,
         )
-        for path in ("", "/projects/{project}")
+        # The other caller may submit to several projects by now.
+        for query, who in (("", "member"), ("?project=default", "user"))
     ),
     AuditedCall(
         route="PATCH /views/{view_id}",
@@ -160,23 +161,25 @@ JOBS = (
     ),
     *(
         AuditedCall(
-            route=f"POST {path}/jobs:act",
+            route="POST /jobs:act",
+            query=query,
             action="job.move",
             about="{new_job}",
             body={"action": action, "selection": {"jobs": ["{new_job}"]}},
             **IN_PROJECT,
         )
-        for path, action in (("", "pause"), ("/projects/{project}", "resume"))
+        for query, action in (("", "pause"), ("?project=default", "resume"))
     ),
     *(
         AuditedCall(
-            route=f"POST {path}/runs:act",
+            route="POST /runs:act",
+            query=query,
             action="job.move",
             about="{new_job}",
             body={"action": action, "selection": {"runs": ["{finished_run}"]}},
             **IN_PROJECT,
         )
-        for path, action in (("", "pause"), ("/projects/{project}", "resume"))
+        for query, action in (("", "pause"), ("?project=default", "resume"))
     ),
     AuditedCall(
         route="POST /runs/{run_id}:retry",
