@@ -73,6 +73,7 @@ class PoolProjectView(View):
 class PoolView(View):
     """A pool and its queue, as one caller sees them."""
 
+    id: str
     name: Name
     workers: int
     """Workers that are online and not draining."""
@@ -84,28 +85,24 @@ class PoolView(View):
     """Queued jobs of the caller's projects."""
     running: int
     """Jobs of the caller's projects that hold a slot."""
-    id: str = ""
-    """Empty from a server of schema 0014 or before, which knows no pools; the same holds for the
-    defaults of the members below.
-    """
-    description: str = ""
-    paused_at: datetime | None = None
+    description: str
+    paused_at: datetime | None
     """While set, no job of the pool starts; running ones go on."""
-    pause_reason: str = ""
-    default_wall_seconds: int | None = None
+    pause_reason: str
+    default_wall_seconds: int | None
     """Wall time of an attempt of a job that names none; `null`: `max_wall_seconds`, or no limit."""
-    max_wall_seconds: int | None = None
+    max_wall_seconds: int | None
     """Longest wall time that a job may ask for; `null` for any."""
-    shows_names: bool = False
+    shows_names: bool
     """Whether a project sees the user and the project of other projects' jobs in the slots."""
-    created_at: datetime | None = None
-    projects: list[PoolProjectView] = Field(default_factory=list)
+    created_at: datetime
+    projects: list[PoolProjectView]
     """The caller's projects that it admits; all projects for a caller with `server.pools`."""
-    registered_workers: int | None = None
+    registered_workers: int
     """All its workers, offline ones included."""
-    all_queued: int | None = None
+    all_queued: int | None
     """Queued jobs of all projects, for who has `server.pools`; `null` for others."""
-    all_running: int | None = None
+    all_running: int | None
     """Jobs of all projects that hold a slot, for who has `server.pools`; `null` for others."""
 
 

@@ -122,8 +122,8 @@ class ExperimentView(View):
 
     id: str
     """The generated, reproducible experiment ID, which is unique within its project."""
-    project: str = ""
-    """Slug of its project; empty from a server of schema 0010 or before."""
+    project: str
+    """Slug of its project."""
     name: str
     notes: str
     kind: str
@@ -195,11 +195,11 @@ class RunView(View):
     """A run as lists show it: its state, progress and evaluations."""
 
     id: str
-    project: str = ""
-    """Slug of its project; empty from a server of schema 0010 or before."""
+    project: str
+    """Slug of its project."""
     experiment_id: str
-    created_by: str = ""
-    """Login name of the user who submitted it; empty from a server of schema 0010 or before."""
+    created_by: str
+    """Login name of the user who submitted it."""
     seed: int
     replicate: int
     state: RunState
@@ -227,11 +227,8 @@ class RunView(View):
     finished_at: datetime | None
     values: dict[str, JsonValue] = Field(default_factory=dict)
     """Values of the columns that a list was asked for, by key."""
-    findings: list[FindingView] = Field(default_factory=list)
-    """What is wrong with its training by its curves, the gravest first.
-
-    Judged about every 30 s; empty from a server of schema 0030 or before.
-    """
+    findings: list[FindingView]
+    """What is wrong with its training by its curves, the gravest first; judged about every 30 s."""
 
 
 class AttemptView(View):
@@ -243,8 +240,8 @@ class AttemptView(View):
     worker_id: str
     worker_name: str
     slot: int
-    slots: list[int] = Field(default_factory=list)
-    """All its slots, `slot` the first; empty from a server of schema 0027 or before."""
+    slots: list[int]
+    """All its slots, `slot` the first."""
     state: AttemptState
     outcome: Outcome | None
     cause: Cause | None
@@ -270,8 +267,8 @@ class JobView(View):
     """A job with its state, its options and its place in the queue."""
 
     id: str
-    project: str = ""
-    """Slug of its project; empty from a server of schema 0010 or before."""
+    project: str
+    """Slug of its project."""
     experiment_id: str
     run_ids: list[str]
     seeds: list[int]
@@ -288,9 +285,8 @@ class JobView(View):
     """
     position: int | None
     """Place in its pool's queue from 1; `null` unless queued."""
-    estimate: StartEstimate | None = None
-    """When it is expected to start; `null` unless queued, and from a server of schema 0022 or
-    before."""
+    estimate: StartEstimate | None
+    """When it is expected to start; `null` unless queued."""
     pool: str
     priority_class: PriorityClass = PriorityClass.NORMAL
     priority: int

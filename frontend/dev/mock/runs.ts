@@ -30,6 +30,7 @@ export function makeRun(
     worker_id: "wrk_a",
     worker_name: "attica",
     slot: seed % 2,
+    slots: [seed % 2],
     state: state === "running" ? "running" : "ended",
     outcome:
       state === "succeeded"
@@ -68,6 +69,7 @@ export function makeRun(
     replicate: 0,
     snapshots: { written: 90_000, verified: state === "running" ? 80_000 : 90_000 },
     not_uploaded: null,
+    findings: [],
     state,
     cause: attempt.cause,
     failure,
@@ -143,6 +145,7 @@ function makeJob(experiment: string, state: t.RunState): t.Job {
     waiting: state === "queued" ? "Both slots of pool default are busy." : null,
     not_uploaded: null,
     position: null,
+    estimate: null,
     pool: "default",
     priority_class: "normal",
     priority: 0,

@@ -3000,8 +3000,8 @@ export interface components {
             /** @description Which code computed the environments, where Palestra has its own; known once it has ended. */
             simulator?: ("palestra" | "registered") | null;
             slot: number;
-            /** @description All its slots, `slot` the first; empty from a server of schema 0027 or before. */
-            slots?: number[];
+            /** @description All its slots, `slot` the first. */
+            slots: number[];
             /** Format: date-time */
             started_at: string;
             state: components["schemas"]["AttemptState"];
@@ -4459,10 +4459,7 @@ export interface components {
             max_running?: number | null;
             name: string;
             notes: string;
-            /**
-             * @description Slug of its project; empty from a server of schema 0010 or before.
-             * @default
-             */
+            /** @description Slug of its project. */
             project: string;
             /** @description Runs by state; absent states have none. */
             runs: {
@@ -4505,10 +4502,7 @@ export interface components {
             max_running?: number | null;
             name: string;
             notes: string;
-            /**
-             * @description Slug of its project; empty from a server of schema 0010 or before.
-             * @default
-             */
+            /** @description Slug of its project. */
             project: string;
             /** @description Runs by state; absent states have none. */
             runs: {
@@ -5227,11 +5221,8 @@ export interface components {
             created_at: string;
             /** @description Login name; `(deleted user)` if the user was deleted while the answer was made. */
             created_by: string;
-            /**
-             * @description When it is expected to start; `null` unless queued, and from a server of schema 0022 or
-             *     before.
-             */
-            estimate?: components["schemas"]["StartEstimate"] | null;
+            /** @description When it is expected to start; `null` unless queued. */
+            estimate: components["schemas"]["StartEstimate"] | null;
             evaluate: components["schemas"]["EvaluateOptions"] | null;
             experiment_id: string;
             failure: components["schemas"]["Failure"] | null;
@@ -5255,10 +5246,7 @@ export interface components {
             priority: number;
             /** @default normal */
             priority_class: components["schemas"]["PriorityClass"];
-            /**
-             * @description Slug of its project; empty from a server of schema 0010 or before.
-             * @default
-             */
+            /** @description Slug of its project. */
             project: string;
             resources: components["schemas"]["Resources"];
             run_ids: string[];
@@ -6305,41 +6293,32 @@ export interface components {
          */
         PoolView: {
             /** @description Queued jobs of all projects, for who has `server.pools`; `null` for others. */
-            all_queued?: number | null;
+            all_queued: number | null;
             /** @description Jobs of all projects that hold a slot, for who has `server.pools`; `null` for others. */
-            all_running?: number | null;
-            created_at?: string | null;
+            all_running: number | null;
+            /** Format: date-time */
+            created_at: string;
             /** @description Wall time of an attempt of a job that names none; `null`: `max_wall_seconds`, or no limit. */
-            default_wall_seconds?: number | null;
-            /** @default  */
+            default_wall_seconds: number | null;
             description: string;
             /** @description Slots of these workers that no job of any project occupies. */
             free_slots: number;
-            /**
-             * @description Empty from a server of schema 0014 or before, which knows no pools; the same holds for the
-             *     defaults of the members below.
-             * @default
-             */
             id: string;
             /** @description Longest wall time that a job may ask for; `null` for any. */
-            max_wall_seconds?: number | null;
+            max_wall_seconds: number | null;
             name: string;
-            /** @default  */
             pause_reason: string;
             /** @description While set, no job of the pool starts; running ones go on. */
-            paused_at?: string | null;
+            paused_at: string | null;
             /** @description The caller's projects that it admits; all projects for a caller with `server.pools`. */
-            projects?: components["schemas"]["PoolProjectView"][];
+            projects: components["schemas"]["PoolProjectView"][];
             /** @description Queued jobs of the caller's projects. */
             queued: number;
             /** @description All its workers, offline ones included. */
-            registered_workers?: number | null;
+            registered_workers: number;
             /** @description Jobs of the caller's projects that hold a slot. */
             running: number;
-            /**
-             * @description Whether a project sees the user and the project of other projects' jobs in the slots.
-             * @default false
-             */
+            /** @description Whether a project sees the user and the project of other projects' jobs in the slots. */
             shows_names: boolean;
             /** @description Slots of these workers. */
             slots: number;
@@ -7620,21 +7599,14 @@ export interface components {
             cause: components["schemas"]["Cause"] | null;
             /** Format: date-time */
             created_at: string;
-            /**
-             * @description Login name of the user who submitted it; empty from a server of schema 0010 or before.
-             * @default
-             */
+            /** @description Login name of the user who submitted it. */
             created_by: string;
             definition: components["schemas"]["RlDefinition"] | components["schemas"]["SupervisedDefinition"];
             experiment_id: string;
             failure: components["schemas"]["Failure"] | null;
             fence: number;
-            /**
-             * @description What is wrong with its training by its curves, the gravest first.
-             *
-             *     Judged about every 30 s; empty from a server of schema 0030 or before.
-             */
-            findings?: components["schemas"]["FindingView"][];
+            /** @description What is wrong with its training by its curves, the gravest first; judged about every 30 s. */
+            findings: components["schemas"]["FindingView"][];
             finished_at: string | null;
             id: string;
             /** @description Latest training job; a test where none was queued yet. */
@@ -7653,10 +7625,7 @@ export interface components {
              */
             phase?: ("starting" | "compiling") | null;
             progress: components["schemas"]["ProgressView"];
-            /**
-             * @description Slug of its project; empty from a server of schema 0010 or before.
-             * @default
-             */
+            /** @description Slug of its project. */
             project: string;
             replicate: number;
             /** @description How its latest training attempt began. */
@@ -7821,20 +7790,13 @@ export interface components {
             cause: components["schemas"]["Cause"] | null;
             /** Format: date-time */
             created_at: string;
-            /**
-             * @description Login name of the user who submitted it; empty from a server of schema 0010 or before.
-             * @default
-             */
+            /** @description Login name of the user who submitted it. */
             created_by: string;
             experiment_id: string;
             failure: components["schemas"]["Failure"] | null;
             fence: number;
-            /**
-             * @description What is wrong with its training by its curves, the gravest first.
-             *
-             *     Judged about every 30 s; empty from a server of schema 0030 or before.
-             */
-            findings?: components["schemas"]["FindingView"][];
+            /** @description What is wrong with its training by its curves, the gravest first; judged about every 30 s. */
+            findings: components["schemas"]["FindingView"][];
             finished_at: string | null;
             id: string;
             /** @description Latest training job; a test where none was queued yet. */
@@ -7852,10 +7814,7 @@ export interface components {
              */
             phase?: ("starting" | "compiling") | null;
             progress: components["schemas"]["ProgressView"];
-            /**
-             * @description Slug of its project; empty from a server of schema 0010 or before.
-             * @default
-             */
+            /** @description Slug of its project. */
             project: string;
             replicate: number;
             /** @description How its latest training attempt began. */
@@ -8976,10 +8935,7 @@ export interface components {
             max_running?: number | null;
             name: string;
             notes: string;
-            /**
-             * @description Slug of its project; empty from a server of schema 0010 or before.
-             * @default
-             */
+            /** @description Slug of its project. */
             project: string;
             /** @description Runs by state; absent states have none. */
             runs: {

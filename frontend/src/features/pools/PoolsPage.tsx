@@ -122,9 +122,7 @@ const COLUMNS: Column<Pool>[] = [
     cell: (pool) => (
       <span title="Online and not draining, of all that are registered">
         {pool.workers}
-        {pool.registered_workers !== null && (
-          <span className="muted"> of {pool.registered_workers}</span>
-        )}
+        <span className="muted"> of {pool.registered_workers}</span>
       </span>
     ),
   },
