@@ -20,6 +20,7 @@ from app.services.access.sessions import end_all
 from app.services.audit import audit_log
 from app.services.audit.audit_log import RequestOrigin
 from app.services.views import pages
+from app.services.views.columns import build_view
 from app.settings import Settings
 from palestra.contract.account import AccountView, LoginSessionView, PasswordChange, PasswordChanged
 from palestra.contract.people import AccountChange, SignedOut, UserProjectView
@@ -49,19 +50,15 @@ async def change(session: Session, principal: Principal, request: AccountChange)
 
 async def _view(session: Session, principal: Principal, user: UserRow) -> AccountView:
     confirmation = await _confirmation(session, principal, user)
-    return AccountView(
-        id=user.id,
-        name=user.name,
-        display_name=user.display_name,
-        email=user.email,
-        is_admin=user.is_admin,
+    return build_view(
+        AccountView,
+        user,
         has_password=user.password_hash is not None,
         current_password_needed=confirmation == "current password",
         projects=[
             UserProjectView(project_id=one.project_id, slug=one.slug, name=one.name, role=one.role)
             for one in principal.memberships
         ],
-        created_at=user.created_at,
     )
 
 
@@ -178,14 +175,11 @@ async def _session_views(
     principal: Principal, found: Sequence[LoginSessionRow]
 ) -> list[LoginSessionView]:
     return [
-        LoginSessionView(
-            id=row.id,
-            browser=row.browser,
+        build_view(
+            LoginSessionView,
+            row,
             address=row.last_used_address,
-            opened_by=row.opened_by,
             is_present=row.id == principal.session_id,
-            created_at=row.created_at,
-            last_used_at=row.last_used_at,
         )
         for row in found
     ]

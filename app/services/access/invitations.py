@@ -26,6 +26,7 @@ from app.services.access.sessions import Login, open_login
 from app.services.audit import audit_log
 from app.services.audit.audit_log import RequestOrigin
 from app.services.views import pages
+from app.services.views.columns import build_view
 from palestra.contract.access import SetupRequest
 from palestra.contract.names import new_id
 from palestra.contract.people import (
@@ -294,20 +295,13 @@ async def build_views(session: Session, found: Sequence[InvitationRow]) -> list[
     projects = {project.id: project for project in await rows.list_live_projects(session)}
     over = await rows.filter_expired(session, [row.id for row in found])
     return [
-        InvitationView(
-            id=row.id,
-            name=row.name,
-            display_name=row.display_name,
-            email=row.email,
-            is_admin=row.is_admin,
+        build_view(
+            InvitationView,
+            row,
             projects=_projects(row, projects),
             state=_state(row, is_over=row.id in over),
             created_by=names.get(row.created_by),
-            created_at=row.created_at,
-            expires_at=row.expires_at,
-            redeemed_at=row.redeemed_at,
             redeemed_by=names.get(row.redeemed_by or ""),
-            revoked_at=row.revoked_at,
         )
         for row in found
     ]

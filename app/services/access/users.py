@@ -17,6 +17,7 @@ from app.services.access.invitations import require_user_management
 from app.services.access.sessions import end_all
 from app.services.audit import audit_log
 from app.services.views import pages
+from app.services.views.columns import build_view
 from palestra.contract.people import (
     AccountChange,
     LoginLinkView,
@@ -239,12 +240,9 @@ async def _views(session: Session, users: Sequence[UserRow]) -> list[UserView]:
     memberships = await rows.load_memberships(session, ids)
     used = await rows.load_last_used(session, ids)
     return [
-        UserView(
-            id=user.id,
-            name=user.name,
-            display_name=user.display_name,
-            email=user.email,
-            is_admin=user.is_admin,
+        build_view(
+            UserView,
+            user,
             state="active" if user.disabled_at is None else "disabled",
             has_password=user.password_hash is not None,
             projects=[
@@ -253,8 +251,6 @@ async def _views(session: Session, users: Sequence[UserRow]) -> list[UserView]:
                 )
                 for role, project in memberships.get(user.id, ())
             ],
-            created_at=user.created_at,
-            disabled_at=user.disabled_at,
             last_used_at=used.get(user.id),
         )
         for user in users

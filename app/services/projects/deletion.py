@@ -25,6 +25,7 @@ from app.services.jobs.batch_time import take_in_time
 from app.services.jobs.job_state import TransitionDetails
 from app.services.projects import projects
 from app.services.views import pages
+from app.services.views.columns import build_view
 from app.settings import Settings
 from palestra.contract.permissions import Permission
 from palestra.contract.projects import DeletedProjectView, ProjectView
@@ -158,21 +159,16 @@ async def _views(session: Session, found: Sequence[ProjectRow]) -> list[DeletedP
     unfinished = await rows.count_unfinished_jobs(session, ids)
     users = await access_rows.load_user_names(session, {one.deleted_by or "" for one in found})
     return [
-        DeletedProjectView(
-            id=project.id,
-            slug=project.slug,
-            name=project.name,
-            description=project.description,
-            created_at=project.created_at,
+        build_view(
+            DeletedProjectView,
+            project,
             deleted_at=_moment(project.deleted_at),
             deleted_by=users.get(project.deleted_by or ""),
             restorable_until=_moment(project.restorable_until),
-            removal_started_at=project.removal_started_at,
             unfinished_jobs=unfinished.get(project.id, 0),
             experiments=counts[project.id].experiments,
             runs=counts[project.id].runs,
             jobs=counts[project.id].jobs,
-            storage_used=project.storage_used,
         )
         for project in found
     ]

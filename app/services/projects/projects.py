@@ -17,6 +17,7 @@ from app.services.access.audit_actor import describe_actor
 from app.services.access.members import free_slug
 from app.services.audit import audit_log
 from app.services.views import pages
+from app.services.views.columns import build_view
 from app.services.workers import pools
 from palestra.contract.names import new_id
 from palestra.contract.permissions import Permission, Role
@@ -176,21 +177,15 @@ async def _views(
     counts = await rows.load_counts(session, [project.id for project in projects])
     roles = {one.project_id: one.role for one in principal.memberships}
     return [
-        ProjectView(
-            id=project.id,
-            slug=project.slug,
-            name=project.name,
-            description=project.description,
-            created_at=project.created_at,
-            archived_at=project.archived_at,
+        build_view(
+            ProjectView,
+            project,
             role=roles.get(project.id),
             permissions=principal.permissions_in(project.id),
             members=counts[project.id].members,
             experiments=counts[project.id].experiments,
             runs=counts[project.id].runs,
             jobs=counts[project.id].jobs,
-            storage_used=project.storage_used,
-            storage_limit=project.storage_limit,
         )
         for project in projects
     ]

@@ -13,6 +13,7 @@ from app.domain.principal import Principal
 from app.services.access.audit_actor import describe_actor
 from app.services.audit import audit_log
 from app.services.projects.projects import find
+from app.services.views.columns import build_view
 from palestra.contract.permissions import Permission
 from palestra.contract.thresholds import ThresholdDirection, ThresholdRequest, ThresholdView
 from palestra.contract.views import Page
@@ -105,10 +106,9 @@ async def _build_views(
     counts = await rows.count_runs(session, [row.id for row in found])
     pending = await stale_summaries.count_stale(session, project_id) if found else 0
     return [
-        ThresholdView(
-            name=row.name,
-            series=row.series,
-            value=row.value,
+        build_view(
+            ThresholdView,
+            row,
             direction=_read(row).direction,
             runs=counts.get(row.id, 0),
             pending_runs=pending,

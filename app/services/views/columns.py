@@ -1,6 +1,5 @@
 """Views made of the columns of rows."""
 
-from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
 from palestra.contract.views import View
@@ -22,13 +21,20 @@ RUN_COLUMNS: Final = (
 """Columns that views and events of runs take over as they are; events have their times as text."""
 
 
-def build_view(kind: type[_View], values: Mapping[str, Any]) -> _View:
-    """Returns a view of columns, some of which hold JSON.
+def build_view(kind: type[_View], row: object, /, **members: Any) -> _View:
+    """Returns the view of a row: its columns are the view's members of their names.
 
-    The models in a view are strict and accept only tuples and enumerations, but a JSON column
-    yields lists and strings. The values were validated before they were stored.
+    The members of views are enumerations and tuples where columns hold texts and lists. The values
+    were validated before they were stored.
+
+    Args:
+        kind: The view.
+        row: Has an attribute for each member that has no default and is not among `members`.
+        members: Members that are no columns, or not as the column is.
     """
-    return kind.model_validate(values, strict=False)
+    names = kind.model_fields.keys() - members.keys()
+    columns = {name: getattr(row, name) for name in names if hasattr(row, name)}
+    return kind.model_validate({**columns, **members}, strict=False)
 
 
 def construct(kind: type[_View], values: dict[str, Any]) -> _View:

@@ -68,26 +68,12 @@ def _experiment_view(
 ) -> ExperimentView:
     return build_view(
         ExperimentView,
-        {
-            **columns_of(
-                row,
-                "id",
-                "name",
-                "notes",
-                "kind",
-                "agent",
-                "env",
-                "schema_version",
-                "definition_hash",
-                "code",
-            ),
-            **columns_of(row, "created_at", "archived_at", "max_running"),
-            **named,
-            "state": derive_experiment_state(counts),
-            "runs": dict(counts),
-            "latest_evaluation": _score_view(row, scores),
-            "failures": [columns_of(one, "cause", "message", "runs", "run_id") for one in failures],
-        },
+        row,
+        **named,
+        state=derive_experiment_state(counts),
+        runs=dict(counts),
+        latest_evaluation=_score_view(row, scores),
+        failures=[columns_of(one, "cause", "message", "runs", "run_id") for one in failures],
     )
 
 

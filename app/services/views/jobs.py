@@ -14,7 +14,7 @@ from app.db.repositories import workers as worker_rows
 from app.domain.queue.waiting import explain
 from app.services.queue import queue_facts, start_estimates
 from app.services.queue.queue_facts import QueuePlace
-from app.services.views.columns import build_view, columns_of
+from app.services.views.columns import build_view
 from app.services.views.login_names import load_login_names
 from app.services.views.runs import build_backlog_view
 from palestra.contract.names import Simulator
@@ -60,42 +60,19 @@ async def build_job_views(
     return [
         build_view(
             JobView,
-            {
-                **columns_of(
-                    row,
-                    "id",
-                    "experiment_id",
-                    "schedule",
-                    "state",
-                    "cause",
-                    "failure",
-                    "pool",
-                    "priority_class",
-                    "priority",
-                ),
-                **columns_of(
-                    row,
-                    "resources",
-                    "limits",
-                    "evaluate",
-                    "created_at",
-                    "started_at",
-                    "finished_at",
-                ),
-                **columns_of(row, "afresh", "allow_code_change"),
-                "run_ids": list(runs[row.id]),
-                "seeds": list(runs[row.id].values()),
-                "after": [one.after_id for one in before.get(row.id, ())],
-                "on": before[row.id][0].condition if row.id in before else dependency_rows.SUCCESS,
-                "attempts": row.attempt,
-                "worker_id": workers.get(row.id),
-                "created_by": names[row.created_by],
-                "project": slugs[row.project_id],
-                "position": place.number if (place := places.get(row.id)) else None,
-                "estimate": estimates.get(row.id),
-                "waiting": sentences.get(row.id),
-                "not_uploaded": build_backlog_view(backlogs.get(row.id)),
-            },
+            row,
+            run_ids=list(runs[row.id]),
+            seeds=list(runs[row.id].values()),
+            after=[one.after_id for one in before.get(row.id, ())],
+            on=before[row.id][0].condition if row.id in before else dependency_rows.SUCCESS,
+            attempts=row.attempt,
+            worker_id=workers.get(row.id),
+            created_by=names[row.created_by],
+            project=slugs[row.project_id],
+            position=place.number if (place := places.get(row.id)) else None,
+            estimate=estimates.get(row.id),
+            waiting=sentences.get(row.id),
+            not_uploaded=build_backlog_view(backlogs.get(row.id)),
         )
         for row in rows
     ]
@@ -134,29 +111,13 @@ def build_attempt_view(
     """Returns the view of an attempt, given the runs that it carries."""
     return build_view(
         AttemptView,
-        {
-            **columns_of(
-                row,
-                "id",
-                "job_id",
-                "number",
-                "worker_id",
-                "slot",
-                "state",
-                "outcome",
-                "cause",
-                "failure",
-            ),
-            **columns_of(row, "resume_quality", "compile", "started_at", "ended_at", "acked_seq"),
-            "worker_name": worker_name,
-            "slots": [row.slot, *(row.further_slots or ())],
-            "other_code": (row.provenance or {}).get("other_code"),
-            "simulator": read_member(row.provenance, "simulator", Simulator),
-            "fences": {run.run_id: run.fence for run in carried},
-            "resumed_from": {
-                run.run_id: run.snapshot_id if run.training else None for run in carried
-            },
-        },
+        row,
+        worker_name=worker_name,
+        slots=[row.slot, *(row.further_slots or ())],
+        other_code=(row.provenance or {}).get("other_code"),
+        simulator=read_member(row.provenance, "simulator", Simulator),
+        fences={run.run_id: run.fence for run in carried},
+        resumed_from={run.run_id: run.snapshot_id if run.training else None for run in carried},
     )
 
 

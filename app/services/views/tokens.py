@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from app.db.engine import Session
 from app.db.models.access import TokenRow
 from app.db.repositories import access as access_rows
+from app.services.views.columns import build_view
 from app.services.views.login_names import load_login_names
 from palestra.contract.access import TokenView
-from palestra.contract.names import Scope
 
 
 async def build_token_views(
@@ -25,18 +25,10 @@ async def build_token_views(
 
 
 def _view(token: TokenRow, user: str, project: str | None, secret: str | None) -> TokenView:
-    return TokenView(
-        id=token.id,
+    return build_view(
+        TokenView,
+        token,
         user=user,
         project=project,
-        parent_id=token.parent_id,
-        name=token.name,
-        scopes=[Scope(scope) for scope in token.scopes],
-        created_at=token.created_at,
-        expires_at=token.expires_at,
-        previous_until=token.previous_until,
-        last_used_at=token.last_used_at,
-        last_used_address=token.last_used_address,
-        revoked_at=token.revoked_at,
         secret=secret,
     )

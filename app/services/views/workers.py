@@ -12,7 +12,7 @@ from app.db.repositories import pools as pool_rows
 from app.db.repositories import workers as worker_rows
 from app.domain.derived_states import derive_worker_state
 from app.domain.principal import Principal
-from app.services.views.columns import build_view, columns_of
+from app.services.views.columns import build_view
 from palestra.contract.permissions import Permission
 from palestra.contract.pools import SecretRotation, SlotView, WorkerView
 
@@ -57,20 +57,14 @@ async def build_worker_views(
     return [
         build_view(
             WorkerView,
-            {
-                **columns_of(row, "id", "name", "pool", "host", "version", "gpus", "secret_since"),
-                **columns_of(row, "registered_at", "last_heartbeat_at", "clock_skew_seconds"),
-                "drain_reason": row.drain_reason,
-                "has_wrong_clock": abs(row.clock_skew_seconds or 0.0) > TOLERATED_SKEW,
-                "state": derive_worker_state(
-                    silence[row.id], row.silent_seconds, draining=row.draining
-                ),
-                "secret_rotation": _rotation(row),
-                "slots": _slots(
-                    row,
-                    [slot for one in live if one.worker_id == row.id for slot in in_use[one.id]],
-                ),
-            },
+            row,
+            has_wrong_clock=abs(row.clock_skew_seconds or 0.0) > TOLERATED_SKEW,
+            state=derive_worker_state(silence[row.id], row.silent_seconds, draining=row.draining),
+            secret_rotation=_rotation(row),
+            slots=_slots(
+                row,
+                [slot for one in live if one.worker_id == row.id for slot in in_use[one.id]],
+            ),
         )
         for row in rows
     ]

@@ -12,6 +12,7 @@ from app.domain.secrets import generate_secret, hash_secret
 from app.services.access import rights
 from app.services.access.audit_actor import describe_actor
 from app.services.audit import audit_log
+from app.services.views.columns import build_view
 from app.services.workers import pools
 from palestra.contract.names import new_id
 from palestra.contract.pools import EnrolmentTokenRequest, EnrolmentTokenView
@@ -108,12 +109,4 @@ async def revoke(session: Session, principal: Principal, pool: str, token_id: st
 
 
 def _view(token: EnrolmentTokenRow, pool: str, maker: str | None) -> EnrolmentTokenView:
-    return EnrolmentTokenView(
-        id=token.id,
-        pool=pool,
-        name=token.name,
-        created_by=maker,
-        created_at=token.created_at,
-        expires_at=token.expires_at,
-        last_used_at=token.last_used_at,
-    )
+    return build_view(EnrolmentTokenView, token, pool=pool, created_by=maker)

@@ -17,6 +17,7 @@ from app.services.access import rights
 from app.services.access.audit_actor import describe_actor
 from app.services.audit import audit_log
 from app.services.events import event_log
+from app.services.views.columns import build_view
 from app.services.workers import pools
 from palestra.contract.names import new_id
 from palestra.contract.permissions import Permission
@@ -226,10 +227,10 @@ async def _views(
         session, {window.project_id for window in windows if window.project_id}
     )
     return [
-        PoolWindowView(
-            id=window.id,
+        build_view(
+            PoolWindowView,
+            window,
             pool=pool.name,
-            kind=WindowKind(window.kind),
             start=window.starts_at,
             end=window.ends_at,
             has_begun=window.starts_at <= now,
@@ -240,9 +241,7 @@ async def _views(
             user=users.get(window.user_id or "")
             if manages or window.user_id == principal.user_id
             else None,
-            reason=window.reason,
             created_by=users.get(window.created_by) if manages else None,
-            created_at=window.created_at,
         )
         for window in windows
     ]

@@ -18,6 +18,7 @@ from app.services.access.audit_actor import describe_actor
 from app.services.audit import audit_log
 from app.services.events import event_log
 from app.services.queue.queue_facts import pool_facts
+from app.services.views.columns import build_view
 from palestra.contract.names import new_id
 from palestra.contract.permissions import Permission
 from palestra.contract.pools import (
@@ -347,16 +348,9 @@ async def _views(
         if manages or project.id in principal.project_ids:
             admitted.setdefault(admission.pool_id, []).append(_admitted(admission, project))
     return [
-        PoolView(
-            id=pool.id,
-            name=pool.name,
-            description=pool.description,
-            paused_at=pool.paused_at,
-            pause_reason=pool.pause_reason,
-            default_wall_seconds=pool.default_wall_seconds,
-            max_wall_seconds=pool.max_wall_seconds,
-            shows_names=pool.shows_names,
-            created_at=pool.created_at,
+        build_view(
+            PoolView,
+            pool,
             projects=admitted.get(pool.id, []),
             workers=facts[pool.name].workers,
             registered_workers=facts[pool.name].registered,
