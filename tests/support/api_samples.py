@@ -105,6 +105,7 @@ def make_run(**changes: Any) -> dict[str, Any]:
         "created_at": NOW,
         "started_at": NOW,
         "finished_at": None,
+        "findings": [],
         **changes,
     }
 
@@ -128,6 +129,7 @@ def make_job(**changes: Any) -> dict[str, Any]:
         "waiting": None,
         "not_uploaded": None,
         "position": None,
+        "estimate": None,
         "pool": "default",
         "priority": 0,
         "resources": {},

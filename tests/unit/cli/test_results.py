@@ -187,6 +187,7 @@ def test_show_prints_a_run_with_its_attempts_jobs_and_results(
         "worker_id": "w",
         "worker_name": "box-1",
         "slot": 0,
+        "slots": [0],
         "state": "ended",
         "outcome": "failed",
         "cause": "user_exception",
