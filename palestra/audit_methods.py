@@ -28,5 +28,5 @@ class AuditMethods(ClientMethods):
 
 
 def _list_parameters(query: AuditQuery | None, project: str | None) -> dict[str, Any]:
-    asked = {} if query is None else query.model_dump(mode="json")
-    return {**asked, "project": project}
+    parameters = {} if query is None else query.model_dump(mode="json")
+    return {**parameters, "project": project}

@@ -12,8 +12,8 @@ def choose_coding(accepted: str, offered: Sequence[str]) -> str | None:
     for part in accepted.lower().split(",")[:20]:
         name, _, parameter = part.partition(";")
         weights[name.strip()] = _weight(parameter)
-    taken = (name for name in offered if weights.get(name, weights.get("*", 0.0)) > 0.0)
-    return next(taken, None)
+    permitted = (name for name in offered if weights.get(name, weights.get("*", 0.0)) > 0.0)
+    return next(permitted, None)
 
 
 def _weight(parameter: str) -> float:

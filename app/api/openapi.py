@@ -98,7 +98,7 @@ def need_of(context: RouteContext) -> str | None:
     return next((need for need in needs if need is not None), None)
 
 
-def _may_be_limited(context: RouteContext) -> bool:
+def may_be_limited(context: RouteContext) -> bool:
     """Returns whether the query may limit a request to one project, which may not exist."""
     called = (dependant.call for dependant in iterate_dependencies(context.dependant))
     return limit_to_project in called
@@ -214,7 +214,7 @@ def _complete_operation(
         operation["security"] = []
     if method != "GET":
         refusals.add(507)
-    if "{" in (context.path_format or "") or _may_be_limited(context):
+    if "{" in (context.path_format or "") or may_be_limited(context):
         refusals.add(404)
     responses = operation["responses"]
     refusals |= {int(status) for status in responses if status.isdecimal() and int(status) >= 400}

@@ -10,9 +10,8 @@ import functools
 import pytest
 from fastapi.routing import iter_route_contexts
 
-from app.api.auth import CSRF_HEADER, limit_to_project
-from app.api.openapi import list_api_routes
-from app.api.query import iterate_dependencies
+from app.api.auth import CSRF_HEADER
+from app.api.openapi import list_api_routes, may_be_limited
 from app.main import create_app
 from app.settings import Settings
 from tests.app.api.serving import ORIGIN, AppServer
@@ -238,7 +237,7 @@ def list_limited_routes() -> list[tuple[str, str]]:
         (method, f"{context.path}{OF_PROJECT}")
         for context in list_api_routes(create_app(Settings()))
         for method in context.methods or ()
-        if any(part.call is limit_to_project for part in iterate_dependencies(context.dependant))
+        if may_be_limited(context)
     )
 
 

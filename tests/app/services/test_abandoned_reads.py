@@ -41,13 +41,15 @@ async def opened(database_url: str) -> AsyncIterator[Database]:
     await database.dispose()
 
 
-async def _leave_while_reading(database: Database) -> None:
-    """Asserts that the statement of a client that leaves ends, and that the connection goes on."""
+async def _leave_while_reading(
+    database: Database, statement_seconds: float = 3_600
+) -> asyncio.Task[None]:
+    """Returns a task that reads without end for a client that has left."""
     started, client = asyncio.Event(), ClientPresence()
 
     async def read_without_end() -> None:
         READER.set(client)
-        async with database.read(3_600) as session:
+        async with database.read(statement_seconds) as session:
             await session.execute(text("SELECT 1"))
             started.set()
             await session.execute(text(ENDLESS))
@@ -55,6 +57,12 @@ async def _leave_while_reading(database: Database) -> None:
     reading = asyncio.create_task(read_without_end())
     await started.wait()
     client.leave()
+    return reading
+
+
+async def _check_that_the_read_ends(database: Database) -> None:
+    """Asserts that the statement of a client that leaves ends, and that the connection goes on."""
+    reading = await _leave_while_reading(database)
     with pytest.raises(OperationalError) as caught:
         await reading
     assert faults.exceeded_deadline(caught.value)
@@ -64,7 +72,7 @@ async def _leave_while_reading(database: Database) -> None:
 
 async def test_the_read_of_a_client_that_left_ends_in_the_database(opened: Database) -> None:
     for _ in range(3):
-        await _leave_while_reading(opened)
+        await _check_that_the_read_ends(opened)
 
 
 async def test_an_end_that_is_requested_before_the_statement_begins_is_requested_again(
@@ -80,7 +88,7 @@ async def test_an_end_that_is_requested_before_the_statement_begins_is_requested
             await cancel_safe(driver, timeout=timeout)
 
     monkeypatch.setattr(PipelinedConnection, "cancel_safe", ignore_first)
-    await _leave_while_reading(opened)
+    await _check_that_the_read_ends(opened)
     assert opened.dialect_name == "sqlite" or len(requests) > 1
 
 
@@ -91,20 +99,9 @@ async def test_requests_to_end_a_statement_end_with_its_connection(
         assert timeout > 0
 
     monkeypatch.setattr(PipelinedConnection, "cancel_safe", ignore)
-    database, client = Database(database_url, pool_size=1), ClientPresence()
-    started = asyncio.Event()
-
-    async def read_without_end() -> None:
-        READER.set(client)
-        # PostgreSQL executes the statement of a closed connection until its deadline.
-        async with database.read(5) as session:
-            await session.execute(text("SELECT 1"))
-            started.set()
-            await session.execute(text(ENDLESS))
-
-    reading = asyncio.create_task(read_without_end())
-    await started.wait()
-    client.leave()
+    database = Database(database_url, pool_size=1)
+    # PostgreSQL executes the statement of a closed connection until its deadline.
+    reading = await _leave_while_reading(database, statement_seconds=5)
     reading.cancel()
     await asyncio.wait([reading])
     await database.dispose()
