@@ -15,7 +15,7 @@ from app.services.audit import audit_log
 from app.services.jobs import job_state
 from app.services.jobs.job_state import TransitionDetails
 from palestra.contract.people import DisableRequest, UserDeleted, UserDisabled
-from palestra.contract.states import Cause, JobState
+from palestra.contract.states import Cause
 
 
 async def disable(
@@ -80,7 +80,7 @@ async def _change_jobs(
     )
     changed = 0
     for job in await rows.list_live_jobs(session, user.id):
-        state = JobState(job.state)
+        state = job.state
         to = follow(state)
         # A lost job is queued again or fails within seconds, and cannot be stopped until then.
         if to is not None and to in transitions.ALLOWED[state]:

@@ -52,6 +52,9 @@ class AttemptState(StrEnum):
     LOST = "lost"
 
 
+LIVE_ATTEMPT_STATES: Final = (AttemptState.STARTING, AttemptState.RUNNING)
+
+
 class Outcome(StrEnum):
     """The outcome of an attempt."""
 

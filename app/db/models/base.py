@@ -1,13 +1,16 @@
 """The base of all tables, and the column types they share."""
 
 from datetime import datetime
+from enum import StrEnum
 from typing import Annotated, Any, Final
 
-from sqlalchemy import JSON, BigInteger, Float, Integer, MetaData, String
+from sqlalchemy import JSON, BigInteger, Enum, Float, Integer, MetaData, String
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, mapped_column
 
 from app.db.clock import Timestamp, db_now
+from palestra.contract.names import Schedule
+from palestra.contract.states import Cause
 
 NAMING: Final = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -32,6 +35,21 @@ Created = Annotated[datetime, mapped_column(Timestamp, default=db_now())]
 """The database's time at insert."""
 
 
+def enumeration(kind: type[StrEnum], length: int = 16) -> Enum:
+    """Returns the type of a column that holds the values of an enumeration's members as text.
+
+    Args:
+        kind: The enumeration. Its rows have members; any other text raises `LookupError` when read.
+        length: Characters of the column.
+    """
+    return Enum(
+        kind,
+        native_enum=False,
+        length=length,
+        values_callable=lambda members: [member.value for member in members],
+    )
+
+
 class Base(DeclarativeBase):
     """Base class of all tables. Tables have no relationships: every query lists what it reads."""
 
@@ -41,4 +59,7 @@ class Base(DeclarativeBase):
         dict[str, Any]: JsonColumn,
         list[Any]: JsonColumn,
         float: Float(53),
+        StrEnum: enumeration(StrEnum),
+        Cause: enumeration(Cause, length=32),
+        Schedule: enumeration(Schedule, length=32),
     }

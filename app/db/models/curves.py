@@ -15,6 +15,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.models.base import Base, BigKey, Created
 from app.db.record_text import RecordText
+from palestra.contract.names import EvaluationSource
 
 
 class SeriesRow(Base):
@@ -215,10 +216,10 @@ class EvaluationRow(Base):
     update: Mapped[int] = mapped_column("update_count", BigInteger)
     score: Mapped[float | None]
     """Mean return for ordering; NULL where it is not finite."""
-    source: Mapped[str] = mapped_column(
-        String(16), default="evaluation", server_default="evaluation"
+    source: Mapped[EvaluationSource] = mapped_column(
+        default=EvaluationSource.EVALUATION, server_default=EvaluationSource.EVALUATION
     )
-    """Kind of the episodes: the value of an `EvaluationSource`."""
+    """Kind of the episodes."""
     superseded: Mapped[bool] = mapped_column(default=False)
     body: Mapped[str] = mapped_column(RecordText)
     """The record as JSON text, exact to the last bit."""

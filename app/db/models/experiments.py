@@ -15,6 +15,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.models.base import Base, BigKey, Created
+from palestra.contract.states import Cause, ResumeQuality, RunState
 
 
 class ExperimentRow(Base):
@@ -114,12 +115,12 @@ class RunRow(Base):
     fence: Mapped[int] = mapped_column(BigInteger, default=0)
     """Raised by each claim that will write training state; lower values may no longer write."""
 
-    state: Mapped[str] = mapped_column(String(16), default="queued")
-    cause: Mapped[str | None] = mapped_column(String(32))
+    state: Mapped[RunState] = mapped_column(default=RunState.QUEUED)
+    cause: Mapped[Cause | None]
     failure: Mapped[dict[str, Any] | None]
     job_id: Mapped[str | None] = mapped_column(String(64))
     """Latest training job."""
-    resume_quality: Mapped[str | None] = mapped_column(String(16))
+    resume_quality: Mapped[ResumeQuality | None]
     env_step: Mapped[int] = mapped_column(BigInteger, default=0)
     update: Mapped[int] = mapped_column("update_count", BigInteger, default=0)
     episode: Mapped[int] = mapped_column(BigInteger, default=0)

@@ -16,7 +16,8 @@ from sqlalchemy import (
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.models.base import Base, Created
-from palestra.contract.names import PriorityClass
+from palestra.contract.names import PriorityClass, Schedule
+from palestra.contract.states import AttemptState, Cause, JobState, Outcome, ResumeQuality
 
 
 class JobRow(Base):
@@ -74,14 +75,14 @@ class JobRow(Base):
     id: Mapped[str] = mapped_column(String(64), primary_key=True)
     project_id: Mapped[str] = mapped_column(String(64))
     experiment_id: Mapped[str] = mapped_column(String(64))
-    schedule: Mapped[str] = mapped_column(String(32))
-    state: Mapped[str] = mapped_column(String(16))
-    cause: Mapped[str | None] = mapped_column(String(32))
+    schedule: Mapped[Schedule]
+    state: Mapped[JobState]
+    cause: Mapped[Cause | None]
     failure: Mapped[dict[str, Any] | None]
 
     pool: Mapped[str] = mapped_column(String(64))
-    priority_class: Mapped[str] = mapped_column(
-        String(16), default=PriorityClass.NORMAL.value, server_default=PriorityClass.NORMAL.value
+    priority_class: Mapped[PriorityClass] = mapped_column(
+        default=PriorityClass.NORMAL, server_default=PriorityClass.NORMAL
     )
     priority: Mapped[int]
     """Order among the person's own jobs."""
@@ -164,12 +165,12 @@ class JobRunRow(Base):
         String(64), ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True
     )
     position: Mapped[int]
-    outcome: Mapped[str | None] = mapped_column(String(16))
+    outcome: Mapped[Outcome | None]
     """Of a pack: how the run ended for good while the job may continue with other runs.
 
     Later attempts do not carry such a run.
     """
-    cause: Mapped[str | None] = mapped_column(String(32))
+    cause: Mapped[Cause | None]
     failure: Mapped[dict[str, Any] | None]
     ended_at: Mapped[datetime | None]
 
@@ -216,11 +217,11 @@ class AttemptRow(Base):
     token_hash: Mapped[str] = mapped_column(String(64), unique=True)
     """SHA-256 of the attempt's token."""
 
-    state: Mapped[str] = mapped_column(String(16))
-    outcome: Mapped[str | None] = mapped_column(String(16))
-    cause: Mapped[str | None] = mapped_column(String(32))
+    state: Mapped[AttemptState]
+    outcome: Mapped[Outcome | None]
+    cause: Mapped[Cause | None]
     failure: Mapped[dict[str, Any] | None]
-    resume_quality: Mapped[str | None] = mapped_column(String(16))
+    resume_quality: Mapped[ResumeQuality | None]
     provenance: Mapped[dict[str, Any] | None]
     """The code, packages and hardware that the attempt used, from its report."""
     ran_with: Mapped[dict[str, Any]]

@@ -7,6 +7,7 @@ from sqlalchemy import ForeignKey, Index, String, Text, false
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.models.base import Base, Created
+from palestra.contract.pool_windows import WindowKind
 
 
 class PoolRow(Base):
@@ -73,7 +74,7 @@ class PoolWindowRow(Base):
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True)
     pool_id: Mapped[str] = mapped_column(String(64), ForeignKey("pools.id", ondelete="CASCADE"))
-    kind: Mapped[str] = mapped_column(String(16))
+    kind: Mapped[WindowKind]
     starts_at: Mapped[datetime]
     ends_at: Mapped[datetime]
     workers: Mapped[list[Any]]

@@ -6,6 +6,7 @@ from sqlalchemy import BigInteger, ForeignKey, String, Text, false
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.models.base import Base, Created
+from palestra.contract.permissions import Role
 
 
 class ProjectRow(Base):
@@ -71,5 +72,5 @@ class MembershipRow(Base):
     user_id: Mapped[str] = mapped_column(
         String(64), ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, index=True
     )
-    role: Mapped[str] = mapped_column(String(16))
+    role: Mapped[Role]
     created_at: Mapped[Created]

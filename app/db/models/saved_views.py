@@ -8,6 +8,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.clock import Timestamp, db_now
 from app.db.models.base import Base, Created
+from palestra.contract.saved_views import ViewVisibility
 
 
 class SavedViewRow(Base):
@@ -25,7 +26,7 @@ class SavedViewRow(Base):
     )
     owner_id: Mapped[str] = mapped_column(String(64), ForeignKey("users.id", ondelete="CASCADE"))
     name: Mapped[str] = mapped_column(String(64))
-    visibility: Mapped[str] = mapped_column(String(16))
+    visibility: Mapped[ViewVisibility]
     """`private` or `project`."""
     state: Mapped[dict[str, Any]]
     """A `palestra.contract.saved_views.RunsPageState`."""

@@ -6,6 +6,7 @@ from sqlalchemy import BigInteger, ForeignKey, Index, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.models.base import Base, Created
+from palestra.contract.states import SnapshotReason, SnapshotState
 
 
 class SnapshotRow(Base):
@@ -26,8 +27,8 @@ class SnapshotRow(Base):
     )
     fence: Mapped[int] = mapped_column(BigInteger)
     seq: Mapped[int] = mapped_column(BigInteger)
-    state: Mapped[str] = mapped_column(String(16))
-    reason: Mapped[str] = mapped_column(String(16))
+    state: Mapped[SnapshotState]
+    reason: Mapped[SnapshotReason]
     env_step: Mapped[int] = mapped_column(BigInteger)
     update: Mapped[int] = mapped_column("update_count", BigInteger)
     episode: Mapped[int] = mapped_column(BigInteger)

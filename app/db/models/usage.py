@@ -9,6 +9,7 @@ from sqlalchemy import Index, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.models.base import Base, Created
+from palestra.contract.names import PriorityClass, Schedule
 
 
 class QueueGroupRow(Base):
@@ -20,7 +21,7 @@ class QueueGroupRow(Base):
     __tablename__ = "queue_groups"
 
     pool: Mapped[str] = mapped_column(String(64), primary_key=True)
-    priority_class: Mapped[str] = mapped_column(String(16), primary_key=True)
+    priority_class: Mapped[PriorityClass] = mapped_column(primary_key=True)
     project_id: Mapped[str] = mapped_column(String(64), primary_key=True)
     user_id: Mapped[str] = mapped_column(String(64), primary_key=True)
     waiting_since: Mapped[Created]
@@ -64,8 +65,8 @@ class UsageEntryRow(Base):
     job_id: Mapped[str] = mapped_column(String(64))
     attempt_id: Mapped[str] = mapped_column(String(64))
     worker_id: Mapped[str] = mapped_column(String(64))
-    schedule: Mapped[str] = mapped_column(String(32))
-    priority_class: Mapped[str] = mapped_column(String(16))
+    schedule: Mapped[Schedule]
+    priority_class: Mapped[PriorityClass]
     environment: Mapped[str | None] = mapped_column(String(128))
     """ID of the environment that the experiment trains on; `None` of supervised experiments."""
     devices: Mapped[int]

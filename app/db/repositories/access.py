@@ -152,7 +152,7 @@ async def load_holders(session: Session, user_ids: Collection[str]) -> dict[str,
     found = await session.execute(_select_memberships(), values)
     for user_id, role, owner, slug, name, archived in found:
         membership = Membership(
-            project_id=owner, slug=slug, name=name, role=Role(role), archived=archived
+            project_id=owner, slug=slug, name=name, role=role, archived=archived
         )
         memberships.setdefault(user_id, []).append(membership)
     return {
@@ -170,7 +170,7 @@ def _select_enabled_users() -> Select[UserRow]:
 
 
 @cache
-def _select_memberships() -> Select[str, str, str, str, str, bool]:
+def _select_memberships() -> Select[str, Role, str, str, str, bool]:
     return (
         select(
             MembershipRow.user_id,
@@ -213,7 +213,7 @@ async def replace_password_hash(session: Session, user_id: str, old: str, new: s
     return await session.scalar(statement) is not None
 
 
-async def find_role(session: Session, project_id: str, user_id: str) -> str | None:
+async def find_role(session: Session, project_id: str, user_id: str) -> Role | None:
     """Returns the user's role in a project; `None` for none."""
     return await session.scalar(
         select(MembershipRow.role).where(

@@ -14,14 +14,14 @@ from app.db.engine import Session
 from app.db.models.jobs import AttemptRow, JobRow
 from app.db.models.workers import WorkerRow
 from app.db.repositories import job_queue, pool_windows
-from app.db.repositories.attempts import LIVE as LIVE_ATTEMPTS
 from app.domain.queue.decision import Assignment
 from app.domain.queue.placement import WorkerOffer
 from app.domain.queue.windows import FreeTime, PlannedWindow, find_free_time
 from palestra.contract.names import PriorityClass
+from palestra.contract.states import LIVE_ATTEMPT_STATES
 
 _LIVE_ATTEMPTS: Final[list[ColumnElement[str]]] = [
-    literal_column(f"'{state}'") for state in LIVE_ATTEMPTS
+    literal_column(f"'{state}'") for state in LIVE_ATTEMPT_STATES
 ]
 """Literals, as in the condition of the partial index."""
 
@@ -170,7 +170,7 @@ async def list_interactive_users(session: Session, pools: Collection[str]) -> se
         return set()
     query = select(JobRow.pool, JobRow.created_by).where(
         JobRow.pool.in_(pools),
-        JobRow.priority_class == PriorityClass.INTERACTIVE.value,
+        JobRow.priority_class == PriorityClass.INTERACTIVE,
         job_queue.holds_devices(),
     )
     return {(pool, user_id) for pool, user_id in await session.execute(query)}

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from sqlalchemy import (
     ColumnElement,
@@ -29,9 +29,13 @@ from app.db.models.projects import ProjectRow, UserRow
 from app.db.models.snapshots import SnapshotRow
 from app.db.models.workers import WorkerRow
 from app.db.upsert import build_insert
-from palestra.contract.states import AttemptState, Cause, Outcome, SnapshotState
-
-LIVE: Final = (AttemptState.STARTING.value, AttemptState.RUNNING.value)
+from palestra.contract.states import (
+    LIVE_ATTEMPT_STATES,
+    AttemptState,
+    Cause,
+    Outcome,
+    SnapshotState,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,10 +116,10 @@ async def renew(
     session: Session, attempt: AttemptRow, values: dict[str, Any], lease_seconds: float
 ) -> bool:
     """Renews the lease of a live attempt and stores its progress; `False` if it has ended."""
-    live = (AttemptRow.id == attempt.id, AttemptRow.state.in_(LIVE))
+    live = (AttemptRow.id == attempt.id, AttemptRow.state.in_(LIVE_ATTEMPT_STATES))
     new = {
         **values,
-        "state": AttemptState.RUNNING.value,
+        "state": AttemptState.RUNNING,
         "lease_until": db_now(lease_seconds),
         "renewed_at": db_now(),
     }
@@ -133,7 +137,7 @@ async def restart_lease(session: Session, attempt: AttemptRow, lease_seconds: fl
 
     `False` if a supervisor has renewed it, or the attempt has ended.
     """
-    fresh = (AttemptRow.id == attempt.id, AttemptRow.state == AttemptState.STARTING.value)
+    fresh = (AttemptRow.id == attempt.id, AttemptRow.state == AttemptState.STARTING)
     new = {"lease_until": db_now(lease_seconds), "renewed_at": db_now()}
     statement = update(AttemptRow).where(*fresh).values(**new).returning(AttemptRow.id)
     return (
@@ -165,7 +169,7 @@ async def list_silent_for_worker(
     """
     query = select(AttemptRow).where(
         AttemptRow.worker_id == worker_id,
-        AttemptRow.state == state.value,
+        AttemptRow.state == state,
         AttemptRow.renewed_at < db_now(-seconds),
         AttemptRow.renewed_at < since,
     )
@@ -179,11 +183,11 @@ async def end(
 
     Another training attempt of its runs can then begin.
     """
-    live = (AttemptRow.id == attempt.id, AttemptRow.state.in_(LIVE))
+    live = (AttemptRow.id == attempt.id, AttemptRow.state.in_(LIVE_ATTEMPT_STATES))
     statement = (
         update(AttemptRow)
         .where(*live)
-        .values(**values, state=state.value, ended_at=db_now())
+        .values(**values, state=state, ended_at=db_now())
         .returning(AttemptRow)
         .execution_options(synchronize_session=False, populate_existing=True)
     )
@@ -215,7 +219,7 @@ async def load_facts(session: Session, attempt_id: str) -> AttemptFacts:
 @cache
 def _select_facts() -> Any:
     uploading = exists().where(
-        SnapshotRow.attempt_id == AttemptRow.id, SnapshotRow.state == SnapshotState.UPLOADING.value
+        SnapshotRow.attempt_id == AttemptRow.id, SnapshotRow.state == SnapshotState.UPLOADING
     )
     mine = and_(
         ExperimentRow.project_id == JobRow.project_id, ExperimentRow.id == JobRow.experiment_id
@@ -239,14 +243,14 @@ async def expire(
     """
     silent = (
         AttemptRow.id == attempt_id,
-        AttemptRow.state.in_(LIVE),
+        AttemptRow.state.in_(LIVE_ATTEMPT_STATES),
         AttemptRow.renewed_at < db_now(-silent_seconds),
         AttemptRow.lease_until < db_now(),
     )
     lost = {
-        "state": AttemptState.LOST.value,
-        "outcome": Outcome.LOST.value,
-        "cause": Cause.LEASE_EXPIRED.value,
+        "state": AttemptState.LOST,
+        "outcome": Outcome.LOST,
+        "cause": Cause.LEASE_EXPIRED,
         "ended_at": db_now(),
     }
     statement = update(AttemptRow).where(*silent).values(**lost).returning(AttemptRow)
@@ -257,7 +261,7 @@ async def expire(
 
 async def read_leases(session: Session, silent_seconds: float) -> Leases:
     """Returns the number of live leases, and the leases that have lapsed."""
-    live = AttemptRow.state.in_(LIVE)
+    live = AttemptRow.state.in_(LIVE_ATTEMPT_STATES)
     total = await session.scalar(select(func.count()).select_from(AttemptRow).where(live))
     silent = (
         live,
@@ -279,7 +283,7 @@ async def list_live_for_workers(
 ) -> Sequence[AttemptRow]:
     """Returns the live attempts on the given workers."""
     query = select(AttemptRow).where(
-        AttemptRow.worker_id.in_(worker_ids), AttemptRow.state.in_(LIVE)
+        AttemptRow.worker_id.in_(worker_ids), AttemptRow.state.in_(LIVE_ATTEMPT_STATES)
     )
     return (await session.scalars(query.order_by(AttemptRow.slot, AttemptRow.id))).all()
 
@@ -303,7 +307,9 @@ async def load_submitters(
 async def find_live_by_job(session: Session, job_id: str) -> AttemptRow | None:
     """Returns the live attempt of a job."""
     return await session.scalar(
-        select(AttemptRow).where(AttemptRow.job_id == job_id, AttemptRow.state.in_(LIVE))
+        select(AttemptRow).where(
+            AttemptRow.job_id == job_id, AttemptRow.state.in_(LIVE_ATTEMPT_STATES)
+        )
     )
 
 
@@ -328,7 +334,7 @@ async def load_backlogs_by_job(
 ) -> dict[str, dict[str, Any] | None]:
     """Returns what the live attempts of the given jobs have not uploaded, by job."""
     query = select(AttemptRow.job_id, AttemptRow.backlog).where(
-        AttemptRow.job_id.in_(job_ids), AttemptRow.state.in_(LIVE)
+        AttemptRow.job_id.in_(job_ids), AttemptRow.state.in_(LIVE_ATTEMPT_STATES)
     )
     return dict((await session.execute(query)).all())
 

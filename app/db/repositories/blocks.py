@@ -106,7 +106,7 @@ async def filter_succeeded_runs(session: Session, run_ids: Collection[str]) -> f
     if not run_ids:
         return frozenset()
     query = select(RunRow.id).where(
-        is_any_of(RunRow.id, run_ids), RunRow.state == RunState.SUCCEEDED.value
+        is_any_of(RunRow.id, run_ids), RunRow.state == RunState.SUCCEEDED
     )
     return frozenset(await session.scalars(query))
 

@@ -9,9 +9,8 @@ from sqlalchemy import Select, select
 from app.db.engine import Session
 from app.db.models.jobs import AttemptRow, JobRow
 from app.db.repositories import job_queue
-from app.db.repositories.attempts import LIVE
 from palestra.contract.job_options import Limits
-from palestra.contract.names import Schedule
+from palestra.contract.states import LIVE_ATTEMPT_STATES
 
 _GRACE_SECONDS: Final = Limits().grace_seconds
 _LIMITS: Final = (
@@ -45,7 +44,7 @@ def _select_live(worker_ids: Collection[str]) -> Select[Any]:
             *_LIMITS,
         )
         .join(JobRow, JobRow.id == AttemptRow.job_id)
-        .where(AttemptRow.worker_id.in_(worker_ids), AttemptRow.state.in_(LIVE))
+        .where(AttemptRow.worker_id.in_(worker_ids), AttemptRow.state.in_(LIVE_ATTEMPT_STATES))
     )
 
 
@@ -60,7 +59,7 @@ def _select_assigned(worker_ids: Collection[str]) -> Select[Any]:
 
 def _find_end(row: Any) -> datetime | None:
     # The time limit of an evaluation that follows a training does not count while that trains.
-    if row.wall_seconds is None or Schedule(row.schedule).follows_training:
+    if row.wall_seconds is None or row.schedule.follows_training:
         return None
     grace = _GRACE_SECONDS if row.grace_seconds is None else row.grace_seconds
     start: datetime = row.start

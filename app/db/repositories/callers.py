@@ -23,7 +23,6 @@ from app.db.repositories.access import CallingUser
 from app.db.repositories.login_sessions import build_live_login_conditions
 from app.db.repositories.tokens import build_live_token_conditions
 from app.domain.principal import Membership
-from palestra.contract.permissions import Role
 
 _PROJECT = aliased(ProjectRow)
 """Project of a membership; that of a token is another one for the statement."""
@@ -93,7 +92,7 @@ def _read_caller(rows: Sequence[Any], begin: int) -> Caller:
     """Returns the user and the memberships from rows whose other columns are before `begin`."""
     end = begin + len(_USER)
     memberships = (
-        Membership(project_id=project_id, slug=slug, name=name, role=Role(role), archived=archived)
+        Membership(project_id=project_id, slug=slug, name=name, role=role, archived=archived)
         for project_id, slug, name, role, archived in (row[end:] for row in rows)
         if project_id is not None
     )

@@ -13,7 +13,7 @@ from app.db.list_parameters import is_any_of
 from app.db.models.curves import BlockRow, RollupRow, SeriesRow, TailRow, TelemetryBatchRow
 from app.db.models.jobs import AttemptRow, AttemptRunRow
 from app.db.prepared import Write
-from app.db.repositories.attempts import LIVE
+from palestra.contract.states import LIVE_ATTEMPT_STATES
 
 BlockKey = tuple[int, int, str]
 """Series, fence and attempt: blocks with the same key follow each other."""
@@ -172,7 +172,7 @@ async def list_ended_attempts(session: Session, limit: int) -> list[str]:
     query = (
         select(AttemptRow.id)
         .join(holding, holding.c.attempt_id == AttemptRow.id)
-        .where(AttemptRow.state.not_in(LIVE))
+        .where(AttemptRow.state.not_in(LIVE_ATTEMPT_STATES))
         .limit(limit)
     )
     return list(await session.scalars(query))

@@ -10,27 +10,22 @@ from app.db.clock import db_now
 from app.db.engine import Session
 from app.db.models.jobs import AttemptRow, JobRow
 from app.db.models.projects import ProjectRow
-from app.db.repositories.attempts import LIVE
-from app.db.repositories.jobs import FINAL
 from app.db.repositories.keyset_pages import select_page
 from app.domain.paging import Keyset
-from palestra.contract.states import JobState
+from palestra.contract.states import FINAL_JOB_STATES, LIVE_ATTEMPT_STATES, JobState
 
 COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {
     "deleted_at": ProjectRow.deleted_at,
     "name": ProjectRow.name,
 }
-_TO_CANCEL: Final = [
-    state.value
-    for state in (
-        JobState.QUEUED,
-        JobState.STARTING,
-        JobState.RUNNING,
-        JobState.PAUSING,
-        JobState.PAUSED,
-        JobState.PREEMPTING,
-    )
-]
+_TO_CANCEL: Final = (
+    JobState.QUEUED,
+    JobState.STARTING,
+    JobState.RUNNING,
+    JobState.PAUSING,
+    JobState.PAUSED,
+    JobState.PREEMPTING,
+)
 
 
 async def mark(session: Session, project_id: str, user_id: str, restore_seconds: float) -> bool:
@@ -131,7 +126,7 @@ async def lock_removal(session: Session, project_id: str) -> ProjectRow | None:
 
 async def list_live_attempts(session: Session, project_id: str, limit: int) -> Sequence[str]:
     """Returns the IDs of attempts of a project that have not ended."""
-    live = (AttemptRow.project_id == project_id, AttemptRow.state.in_(LIVE))
+    live = (AttemptRow.project_id == project_id, AttemptRow.state.in_(LIVE_ATTEMPT_STATES))
     return (await session.scalars(select(AttemptRow.id).where(*live).limit(limit))).all()
 
 
@@ -139,7 +134,7 @@ async def count_unfinished_jobs(session: Session, project_ids: Sequence[str]) ->
     """Returns how many jobs of each given project have not ended."""
     query = (
         select(JobRow.project_id, func.count())
-        .where(JobRow.project_id.in_(project_ids), JobRow.state.not_in(FINAL))
+        .where(JobRow.project_id.in_(project_ids), JobRow.state.not_in(FINAL_JOB_STATES))
         .group_by(JobRow.project_id)
     )
     return dict((await session.execute(query)).all())

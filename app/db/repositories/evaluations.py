@@ -36,7 +36,7 @@ async def list_page(
     """
     query = select(EvaluationRow).where(EvaluationRow.run_id == run_id)
     if source is not None:
-        query = query.where(EvaluationRow.source == source.value)
+        query = query.where(EvaluationRow.source == source)
     if not superseded:
         query = query.where(EvaluationRow.superseded.is_(False))
     return (await session.scalars(select_page(query, keys, COLUMNS, EvaluationRow.id))).all()
@@ -70,7 +70,7 @@ def _first_of_each(
     rank = func.row_number().over(partition_by=EvaluationRow.run_id, order_by=order).label("rank")
     counts = (
         EvaluationRow.superseded.is_(False),
-        EvaluationRow.source == EvaluationSource.EVALUATION.value,
+        EvaluationRow.source == EvaluationSource.EVALUATION,
     )
     ranked = select(EvaluationRow, rank).where(*counts, *conditions).subquery()
     return select(aliased(EvaluationRow, ranked)).where(ranked.c.rank == 1)

@@ -24,7 +24,7 @@ from app.db.models.jobs import AttemptRow, AttemptRunRow
 from app.db.models.summaries import DefinitionMemberRow
 from app.db.upsert import insert_new
 from app.domain.definition_members import Member
-from palestra.contract.states import RunState
+from palestra.contract.states import Cause, RunState
 
 ExperimentKey = tuple[str, str]
 """IDs of a project and of an experiment of it."""
@@ -36,7 +36,7 @@ class FailedRuns:
 
     project_id: str
     experiment_id: str
-    cause: str | None
+    cause: Cause | None
     message: str
     runs: int
     run_id: str
@@ -144,7 +144,7 @@ async def count_runs(
     )
     counts: dict[ExperimentKey, dict[RunState, int]] = {key: {} for key in keys}
     for project_id, experiment_id, state, count in rows:
-        counts[project_id, experiment_id][RunState(state)] = count
+        counts[project_id, experiment_id][state] = count
     return counts
 
 
@@ -165,7 +165,7 @@ async def list_failures(
     same = (RunRow.project_id, RunRow.experiment_id, RunRow.cause)
     grouped = select(*same, message.label("message"), count, first, rank).where(
         matches_experiments(RunRow.project_id, RunRow.experiment_id, keys),
-        RunRow.state == RunState.FAILED.value,
+        RunRow.state == RunState.FAILED,
     )
     ranked = grouped.group_by(*same, message).subquery()
     names = ("project_id", "experiment_id", "cause", "message", "runs", "run_id")

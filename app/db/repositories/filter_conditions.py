@@ -271,9 +271,9 @@ def _has_state(state: RunState) -> Condition:
         RunRow.project_id == ExperimentRow.project_id,
         RunRow.experiment_id == ExperimentRow.id,
     )
-    before = [other.value for other in EXPERIMENT_ORDER[: EXPERIMENT_ORDER.index(state)]]
+    before = EXPERIMENT_ORDER[: EXPERIMENT_ORDER.index(state)]
     return and_(
-        exists().where(*same_experiment, RunRow.state == state.value),
+        exists().where(*same_experiment, RunRow.state == state),
         ~exists().where(*same_experiment, RunRow.state.in_(before)),
     )
 

@@ -11,11 +11,11 @@ from app.db.engine import Session
 from app.db.models.curves import EvaluationRow
 from app.db.models.jobs import JobRow, JobRunRow
 from app.db.models.snapshots import SnapshotRow
-from app.db.repositories.jobs import FINAL, LIVE, TRAINING
+from app.db.repositories.jobs import TRAINING
 from palestra.contract.names import Schedule
-from palestra.contract.states import JobState, SnapshotState
+from palestra.contract.states import FINAL_JOB_STATES, LIVE_JOB_STATES, JobState, SnapshotState
 
-_FOLLOWING: Final = [schedule.value for schedule in Schedule if schedule.follows_training]
+_FOLLOWING: Final = [schedule for schedule in Schedule if schedule.follows_training]
 
 
 async def filter_idle_evaluations(session: Session, job_ids: Collection[str]) -> set[str]:
@@ -48,8 +48,8 @@ def is_idle_evaluation() -> ColumnElement[bool]:
         .join(training, training.id == theirs.job_id)
         .where(mine.job_id == JobRow.id, training.schedule.in_(TRAINING))
     )
-    live = trainings.where(training.state.in_(LIVE)).correlate(JobRow).exists()
-    unfinished = trainings.where(training.state.not_in(FINAL)).correlate(JobRow).exists()
+    live = trainings.where(training.state.in_(LIVE_JOB_STATES)).correlate(JobRow).exists()
+    unfinished = trainings.where(training.state.not_in(FINAL_JOB_STATES)).correlate(JobRow).exists()
     seen = (
         exists()
         .where(EvaluationRow.job_id == JobRow.id, EvaluationRow.snapshot_id == SnapshotRow.id)
@@ -61,7 +61,7 @@ def is_idle_evaluation() -> ColumnElement[bool]:
         .join(SnapshotRow, SnapshotRow.run_id == mine.run_id)
         .where(
             mine.job_id == JobRow.id,
-            SnapshotRow.state == SnapshotState.VERIFIED.value,
+            SnapshotRow.state == SnapshotState.VERIFIED,
             SnapshotRow.superseded.is_(False),
             ~seen,
         )
@@ -78,10 +78,12 @@ async def count_by_pool(
 
     `None` counts the jobs of all projects.
     """
-    queued = func.count().filter(JobRow.state == JobState.QUEUED.value)
-    live = func.count().filter(JobRow.state.in_(LIVE))
+    queued = func.count().filter(JobRow.state == JobState.QUEUED)
+    live = func.count().filter(JobRow.state.in_(LIVE_JOB_STATES))
     query = (
-        select(JobRow.pool, queued, live).where(JobRow.state.not_in(FINAL)).group_by(JobRow.pool)
+        select(JobRow.pool, queued, live)
+        .where(JobRow.state.not_in(FINAL_JOB_STATES))
+        .group_by(JobRow.pool)
     )
     if project_ids is not None:
         query = query.where(JobRow.project_id.in_(project_ids))
@@ -93,7 +95,7 @@ def is_queued() -> ColumnElement[bool]:
 
     The state is a literal: a partial index serves no statement whose state is a parameter.
     """
-    return JobRow.state == literal_column(f"'{JobState.QUEUED.value}'")
+    return JobRow.state == literal_column(f"'{JobState.QUEUED}'")
 
 
 def is_assigned() -> ColumnElement[bool]:
@@ -110,6 +112,6 @@ def is_unassigned() -> ColumnElement[bool]:
 def holds_devices() -> ColumnElement[bool]:
     """The condition that a job is assigned or live."""
     return or_(
-        JobRow.state.in_(LIVE),
+        JobRow.state.in_(LIVE_JOB_STATES),
         is_assigned(),
     )

@@ -29,13 +29,7 @@ COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {
 }
 
 
-FINAL: Final = [state.value for state in FINAL_JOB_STATES]
-
-
-LIVE: Final = [state.value for state in LIVE_JOB_STATES]
-
-
-TRAINING: Final = [schedule.value for schedule in Schedule if schedule.writes_training_state]
+TRAINING: Final = [schedule for schedule in Schedule if schedule.writes_training_state]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +125,7 @@ async def move(
     """
     same = (JobRow.id == job.id, JobRow.state == job.state, JobRow.attempt == job.attempt)
     statement = (
-        update(JobRow).where(*same, *conditions).values(state=to.value, **values).returning(JobRow)
+        update(JobRow).where(*same, *conditions).values(state=to, **values).returning(JobRow)
     )
     # The returned columns bring `job` up to date, which is in the session.
     options = {"synchronize_session": False, "populate_existing": True}
@@ -196,7 +190,7 @@ def matches_filter(project_ids: Collection[str], wanted: JobFilter) -> list[Colu
     found: list[ColumnElement[bool]] = [JobRow.project_id.in_(project_ids)]
     found += [column == str(value) for column, value in equal.items() if value is not None]
     if wanted.states:
-        found.append(JobRow.state.in_([state.value for state in wanted.states]))
+        found.append(JobRow.state.in_(wanted.states))
     if wanted.user is not None:
         found.append(JobRow.created_by == select_user_id(wanted.user))
     if wanted.run_id is not None:
@@ -283,7 +277,7 @@ async def find_unfinished_training(session: Session, run_id: str) -> JobRow | No
         .join(JobRunRow, JobRunRow.job_id == JobRow.id)
         .where(JobRunRow.run_id == run_id, JobRunRow.outcome.is_(None))
     )
-    query = query.where(JobRow.schedule.in_(TRAINING), JobRow.state.not_in(FINAL))
+    query = query.where(JobRow.schedule.in_(TRAINING), JobRow.state.not_in(FINAL_JOB_STATES))
     return await session.scalar(query.order_by(JobRow.created_at.desc(), JobRow.id.desc()).limit(1))
 
 
@@ -304,14 +298,12 @@ async def count_unfinished(session: Session, project_id: str, experiment_id: str
         .select_from(JobRow)
         .where(JobRow.project_id == project_id, JobRow.experiment_id == experiment_id)
     )
-    return (await session.scalar(query.where(JobRow.state.not_in(FINAL)))) or 0
+    return (await session.scalar(query.where(JobRow.state.not_in(FINAL_JOB_STATES)))) or 0
 
 
 async def list_pinned_to_snapshots(session: Session) -> Sequence[JobRow]:
     """Returns the queued jobs that read one snapshot named by its id."""
-    query = select(JobRow).where(
-        JobRow.state == JobState.QUEUED.value, JobRow.schedule.not_in(TRAINING)
-    )
+    query = select(JobRow).where(JobRow.state == JobState.QUEUED, JobRow.schedule.not_in(TRAINING))
     jobs = (await session.scalars(query)).all()
     return [job for job in jobs if str((job.evaluate or {}).get("snapshot", "")).startswith("snp_")]
 

@@ -191,7 +191,7 @@ def _first_of_run(*conditions: ColumnElement[bool], order: tuple[ColumnElement[A
             EvaluationRow.run_id == RunRow.id,
             # The conditions of the indexes, without parameters: else they would not be used.
             ~EvaluationRow.superseded,
-            EvaluationRow.source == literal_column(f"'{EvaluationSource.EVALUATION.value}'"),
+            EvaluationRow.source == literal_column(f"'{EvaluationSource.EVALUATION}'"),
             *conditions,
         )
         .order_by(*order)
@@ -203,7 +203,7 @@ def _first_of_run(*conditions: ColumnElement[bool], order: tuple[ColumnElement[A
 
 @cache
 def _select_progress() -> Any:
-    is_stored = SnapshotRow.state == literal_column(f"'{SnapshotState.VERIFIED.value}'")
+    is_stored = SnapshotRow.state == literal_column(f"'{SnapshotState.VERIFIED}'")
     stored = func.max(case((is_stored, SnapshotRow.env_step))).label("verified")
     return (
         select(SnapshotRow.run_id, func.max(SnapshotRow.env_step).label("written"), stored)

@@ -7,7 +7,7 @@ from palestra.contract.permissions import Role
 
 async def insert(session: Session, project_id: str, user_id: str, role: Role) -> None:
     """Makes a user a member of a project."""
-    session.add(MembershipRow(project_id=project_id, user_id=user_id, role=role.value))
+    session.add(MembershipRow(project_id=project_id, user_id=user_id, role=role))
     await session.flush()
 
 
@@ -18,7 +18,7 @@ async def find(session: Session, project_id: str, user_id: str) -> MembershipRow
 
 def set_role(membership: MembershipRow, role: Role) -> None:
     """Sets the role of a member."""
-    membership.role = role.value
+    membership.role = role
 
 
 async def delete(session: Session, membership: MembershipRow) -> None:

@@ -16,24 +16,21 @@ async def count_jobs(
 ) -> Mapping[tuple[str, JobState], tuple[int, int]]:
     """Returns, by project and state, how many jobs have not ended: all, and the person's."""
     mine = func.count().filter(JobRow.created_by == user_id)
-    unfinished = [state.value for state in JobState if state not in FINAL_JOB_STATES]
+    unfinished = [state for state in JobState if state not in FINAL_JOB_STATES]
     query = (
         select(JobRow.project_id, JobRow.state, func.count(), mine)
         .where(JobRow.project_id.in_(project_ids), JobRow.state.in_(unfinished))
         .group_by(JobRow.project_id, JobRow.state)
     )
     rows = await session.execute(query)
-    return {
-        (project_id, JobState(state)): (int(every), int(own))
-        for project_id, state, every, own in rows
-    }
+    return {(project_id, state): (int(every), int(own)) for project_id, state, every, own in rows}
 
 
 async def list_running(
     session: Session, project_ids: Collection[str], user_id: str, limit: int
 ) -> tuple[Sequence[RunRow], int]:
     """Returns a person's running runs, the newest first, and how many there are."""
-    wanted = _select_runs(project_ids, user_id, RunRow.state == RunState.RUNNING.value)
+    wanted = _select_runs(project_ids, user_id, RunRow.state == RunState.RUNNING)
     return await _list(session, wanted, RunRow.started_at.desc(), limit)
 
 
@@ -44,7 +41,7 @@ async def list_failed(
 
     Runs of archived experiments are left out.
     """
-    failed = (RunRow.state == RunState.FAILED.value, RunRow.finished_at >= since)
+    failed = (RunRow.state == RunState.FAILED, RunRow.finished_at >= since)
     wanted = _select_runs(project_ids, user_id, *failed).join(
         ExperimentRow,
         (ExperimentRow.project_id == RunRow.project_id)
@@ -73,7 +70,7 @@ async def find_oldest_queued(
 def _is_own_queued(project_ids: Collection[str], user_id: str) -> tuple[ColumnElement[bool], ...]:
     return (
         JobRow.created_by == user_id,
-        JobRow.state == JobState.QUEUED.value,
+        JobRow.state == JobState.QUEUED,
         JobRow.project_id.in_(project_ids),
     )
 

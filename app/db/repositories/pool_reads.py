@@ -108,7 +108,11 @@ def _build_live(rows: Iterable[Any]) -> list[LiveUsage]:
 
 # The same persons come with each decision.
 _build_account: Final = lru_cache(_MAX_KEPT)(UsageAccount)
-_build_group: Final = lru_cache(_MAX_KEPT)(queue_groups.build_group)
+
+
+@lru_cache(_MAX_KEPT)
+def _build_group(priority_class: str, project_id: str, user_id: str) -> Group:
+    return Group(PriorityClass(priority_class), project_id, user_id)
 
 
 @lru_cache(_MAX_KEPT)

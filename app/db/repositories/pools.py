@@ -11,8 +11,8 @@ from app.db.models.jobs import JobRow
 from app.db.models.pools import EnrolmentTokenRow, PoolRow, ProjectPoolRow
 from app.db.models.projects import ProjectRow
 from app.db.models.workers import WorkerRow
-from app.db.repositories.jobs import FINAL
 from app.db.upsert import insert_new
+from palestra.contract.states import FINAL_JOB_STATES
 
 
 async def insert(session: Session, values: Mapping[str, Any]) -> bool:
@@ -172,7 +172,7 @@ async def pause(session: Session, pool: PoolRow, reason: str) -> None:
 async def count_unfinished_jobs(session: Session, pool: str) -> int:
     """Returns how many jobs of a pool have not ended, of all projects."""
     query = select(func.count()).select_from(JobRow).where(JobRow.pool == pool)
-    return (await session.scalar(query.where(JobRow.state.not_in(FINAL)))) or 0
+    return (await session.scalar(query.where(JobRow.state.not_in(FINAL_JOB_STATES)))) or 0
 
 
 async def delete_pool(session: Session, pool: PoolRow) -> None:

@@ -6,6 +6,7 @@ from sqlalchemy import select
 
 from app.db.engine import Session
 from app.db.models.projects import MembershipRow, UserRow
+from palestra.contract.permissions import Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +14,7 @@ class HeldRights:
     """The rights that a user has now: role in a project, and administration of the server."""
 
     is_admin: bool
-    role: str | None
+    role: Role | None
     """Role in the project that was asked for."""
 
 

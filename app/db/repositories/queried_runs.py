@@ -12,6 +12,7 @@ from app.db.models.curves import EvaluationRow, SeriesRow
 from app.db.models.events import EventRow
 from app.db.models.experiments import ExperimentRow, RunRow
 from app.db.prepared import Read, fetch_all
+from palestra.contract.states import RunState
 
 
 class QueriedRun(NamedTuple):
@@ -21,7 +22,7 @@ class QueriedRun(NamedTuple):
     project_id: str
     experiment_id: str
     seed: int
-    state: str
+    state: RunState
     fence: int
 
 

@@ -23,7 +23,6 @@ _KEY_COLUMNS: Final = (
     QueueGroupRow.project_id,
     QueueGroupRow.user_id,
 )
-_CLASSES: Final = {one.value: one for one in PriorityClass}
 GROUP_KEY: Final = tuple_(*_KEY_COLUMNS)
 """Identifies a group of a pool."""
 
@@ -70,7 +69,7 @@ async def filter_empty_groups(
     has_jobs = exists().where(*mine).correlate(QueueGroupRow)
     query = select_groups().where(GROUP_KEY.in_(bindparam("groups", expanding=True)), ~has_jobs)
     rows = (await session.execute(query, {"pool": pool, "groups": build_keys(groups)})).all()
-    return tuple(build_group(*row[:3]) for row in rows)
+    return tuple(Group(*row[:3]) for row in rows)
 
 
 async def drop_empty_groups(session: Session, pool: str, groups: Collection[Group]) -> None:
@@ -109,7 +108,7 @@ def _select_open_pools() -> Any:
 async def list_groups(session: Session, pool: str) -> dict[Group, datetime]:
     """Returns the groups that may have queued jobs in a pool, and since when each waits."""
     return {
-        build_group(*key): waiting_since
+        Group(*key): waiting_since
         for *key, waiting_since in await session.execute(select_groups(), {"pool": pool})
     }
 
@@ -132,11 +131,6 @@ def matches_row() -> tuple[ColumnElement[bool], ...]:
     )
 
 
-def build_keys(groups: Collection[Group]) -> list[tuple[str, str, str]]:
+def build_keys(groups: Collection[Group]) -> list[tuple[PriorityClass, str, str]]:
     """Returns groups as values of `GROUP_KEY`."""
-    return [(one.priority_class.value, one.project_id, one.user_id) for one in groups]
-
-
-def build_group(priority_class: str, project_id: str, user_id: str) -> Group:
-    """Returns the group of a value of `GROUP_KEY`."""
-    return Group(_CLASSES[priority_class], project_id, user_id)
+    return [(one.priority_class, one.project_id, one.user_id) for one in groups]

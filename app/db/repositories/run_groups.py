@@ -17,7 +17,7 @@ from app.db.repositories.run_lists import find_few
 from app.db.repositories.statistic_rows import find_rows
 from palestra.contract.filters import Term
 from palestra.contract.list_order import OrderKey
-from palestra.contract.states import RunState
+from palestra.contract.states import Cause, RunState
 
 
 class MeasuredRun(NamedTuple):
@@ -26,8 +26,8 @@ class MeasuredRun(NamedTuple):
     project_id: str
     experiment_id: str
     seed: int
-    state: str
-    cause: str | None
+    state: RunState
+    cause: Cause | None
     created_by: str
     value: float | None
 
@@ -79,7 +79,7 @@ async def build_conditions(
     if run_ids is not None:
         conditions.append(is_one_of(session, RunRow.id, run_ids))
     if states is not None:
-        conditions.append(RunRow.state.in_([state.value for state in states]))
+        conditions.append(RunRow.state.in_(states))
     if after:
         conditions.append(RunRow.id > after)
     few = await find_few(session, terms, scope) if terms else None

@@ -14,11 +14,11 @@ from app.db.list_parameters import is_any_of, is_any_pair
 from app.db.models.experiments import ExperimentRow
 from app.db.models.jobs import AttemptRow, JobRow, JobRunRow
 from app.db.models.usage import UsageEntryRow
-from app.db.repositories import job_queue, queue_groups
-from app.db.repositories.attempts import LIVE
+from app.db.repositories import job_queue
 from app.domain.queue.runtimes import EndedJob, JobKind
 from app.domain.queue.start_order import Group
-from palestra.contract.states import INFRASTRUCTURE_CAUSES, JobState
+from palestra.contract.names import Schedule
+from palestra.contract.states import INFRASTRUCTURE_CAUSES, LIVE_ATTEMPT_STATES, JobState
 
 MAX_ENDED: Final = 5_000
 """Latest jobs that are compared by definition, and as many by agent and environment."""
@@ -93,14 +93,16 @@ async def _list_jobs(session: Session, *conditions: ColumnElement[bool]) -> list
             *_KIND_COLUMNS,
         )
         .join(ExperimentRow, _IS_OF_EXPERIMENT)
-        .outerjoin(AttemptRow, (AttemptRow.job_id == JobRow.id) & AttemptRow.state.in_(LIVE))
+        .outerjoin(
+            AttemptRow, (AttemptRow.job_id == JobRow.id) & AttemptRow.state.in_(LIVE_ATTEMPT_STATES)
+        )
         .where(*conditions)
     )
     return [
         PresentJob(
             id=row.id,
             kind=_kind_of(row),
-            group=queue_groups.build_group(row.priority_class, row.project_id, row.created_by),
+            group=Group(row.priority_class, row.project_id, row.created_by),
             experiment_id=row.experiment_id,
             devices=max(1, row.gpus),
             slots=row.slot_count or row.assigned_slots,
@@ -119,7 +121,7 @@ def build_kind(
     agent: str,
     environment: str,
     definition: str,
-    schedule: str,
+    schedule: Schedule,
     runs: int,
 ) -> JobKind:
     """Returns the kind of a job on an experiment.
@@ -213,6 +215,5 @@ def _kind_of(row: Any) -> JobKind:
 def _end_of(row: Any) -> str:
     if row.state == JobState.SUCCEEDED:
         return "succeeded"
-    infrastructure = {cause.value for cause in INFRASTRUCTURE_CAUSES}
-    is_own = row.state == JobState.FAILED and row.cause not in infrastructure
+    is_own = row.state == JobState.FAILED and row.cause not in INFRASTRUCTURE_CAUSES
     return "failed" if is_own else "stopped"

@@ -19,7 +19,7 @@ from app.db.prepared import Read, fetch_all
 from app.db.repositories.keyset_pages import select_page
 from app.domain.paging import Keyset
 from palestra.contract.names import EvaluationSource
-from palestra.contract.states import AttemptState, SnapshotState
+from palestra.contract.states import LIVE_ATTEMPT_STATES, SnapshotState
 
 _NEWEST_FIRST = (
     SnapshotRow.fence.desc(),
@@ -31,7 +31,6 @@ COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {
     "created_at": SnapshotRow.created_at,
     "env_step": SnapshotRow.env_step,
 }
-_LIVE = (AttemptState.STARTING.value, AttemptState.RUNNING.value)
 
 
 async def find(session: Session, snapshot_id: str, *, lock: bool = False) -> SnapshotRow | None:
@@ -108,7 +107,7 @@ async def list_verified(
     Superseded ones are included on request.
     """
     query = select(SnapshotRow).where(
-        SnapshotRow.run_id == run_id, SnapshotRow.state == SnapshotState.VERIFIED.value
+        SnapshotRow.run_id == run_id, SnapshotRow.state == SnapshotState.VERIFIED
     )
     query = query if superseded else query.where(SnapshotRow.superseded.is_(False))
     return (await session.scalars(query.order_by(*_NEWEST_FIRST))).all()
@@ -117,7 +116,7 @@ async def list_verified(
 async def list_uploading(session: Session, run_id: str) -> Sequence[SnapshotRow]:
     """Returns the snapshots of a run whose files have not all arrived."""
     query = select(SnapshotRow).where(
-        SnapshotRow.run_id == run_id, SnapshotRow.state == SnapshotState.UPLOADING.value
+        SnapshotRow.run_id == run_id, SnapshotRow.state == SnapshotState.UPLOADING
     )
     return (await session.scalars(query)).all()
 
@@ -125,7 +124,7 @@ async def list_uploading(session: Session, run_id: str) -> Sequence[SnapshotRow]
 async def list_uploading_for_attempt(session: Session, attempt_id: str) -> Sequence[SnapshotRow]:
     """Returns the snapshots of an attempt whose files have not all arrived."""
     query = select(SnapshotRow).where(
-        SnapshotRow.attempt_id == attempt_id, SnapshotRow.state == SnapshotState.UPLOADING.value
+        SnapshotRow.attempt_id == attempt_id, SnapshotRow.state == SnapshotState.UPLOADING
     )
     return (await session.scalars(query)).all()
 
@@ -167,7 +166,7 @@ async def count_missing_files(session: Session, snapshot_id: str) -> int:
 
 async def mark_verified(session: Session, snapshot: SnapshotRow) -> None:
     """Marks a snapshot as verified: all its files are stored."""
-    snapshot.state = SnapshotState.VERIFIED.value
+    snapshot.state = SnapshotState.VERIFIED
     await session.flush()
     await session.execute(
         update(SnapshotRow).where(SnapshotRow.id == snapshot.id).values(verified_at=db_now())
@@ -176,7 +175,7 @@ async def mark_verified(session: Session, snapshot: SnapshotRow) -> None:
 
 def set_state(snapshot: SnapshotRow, state: SnapshotState) -> None:
     """Sets the state of a snapshot."""
-    snapshot.state = state.value
+    snapshot.state = state
 
 
 def set_superseded(row: SnapshotRow | EvaluationRow, *, superseded: bool) -> None:
@@ -193,7 +192,7 @@ async def load_ids_in_use(session: Session, run_id: str) -> set[str]:
         query.where(
             AttemptRunRow.run_id == run_id,
             AttemptRunRow.snapshot_id.is_not(None),
-            AttemptRow.state.in_(_LIVE),
+            AttemptRow.state.in_(LIVE_ATTEMPT_STATES),
         )
     )
     return {row for row in rows if row is not None}
@@ -237,7 +236,7 @@ async def list_training_evaluations(session: Session, run_id: str) -> Sequence[E
     mine = (
         EvaluationRow.run_id == run_id,
         EvaluationRow.snapshot_id.is_(None),
-        EvaluationRow.source == EvaluationSource.EVALUATION.value,
+        EvaluationRow.source == EvaluationSource.EVALUATION,
     )
     return (await session.scalars(select(EvaluationRow).where(*mine))).all()
 

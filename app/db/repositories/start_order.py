@@ -62,7 +62,6 @@ _ORDER: Final = (
 
 _GRACE_SECONDS: Final = Limits().grace_seconds
 
-_CLASSES: Final = {one.value: one for one in PriorityClass}
 _GROUP_COLUMNS: Final = Group._fields
 
 _FEW_GROUPS: Final = 8
@@ -80,7 +79,7 @@ class LoadedJob:
     """A queued job with the requirements on its workers."""
 
     job: QueuedJob
-    schedule: str
+    schedule: Schedule
     wall_seconds: int
     """Time limit that was asked for; 0 for none."""
     allow_code_change: bool
@@ -140,7 +139,7 @@ async def load_live_usage(session: Session, pool: str) -> list[LiveUsage]:
     return [
         LiveUsage(
             account=UsageAccount(project_id, user_id),
-            priority_class=_CLASSES[name],
+            priority_class=name,
             devices=int(count),
             weight=float(weight),
         )
@@ -285,11 +284,11 @@ def _to_job(row: Any) -> LoadedJob:
     # Exports of an experiment may differ in their formats.
     shared = row.id if row.schedule == Schedule.EXPORT else f"{row.experiment_id} {row.schedule}"
     # The time limit of an evaluation that follows a training does not count while that trains.
-    is_bounded = not Schedule(row.schedule).follows_training
+    is_bounded = not row.schedule.follows_training
     job = QueuedJob(
         id=row.id,
         attempt=row.attempt,
-        group=queue_groups.build_group(row.priority_class, row.project_id, row.created_by),
+        group=Group(row.priority_class, row.project_id, row.created_by),
         priority=row.priority,
         own_place=row.own_place,
         seed_index=row.seed_index,

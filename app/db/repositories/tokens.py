@@ -25,6 +25,7 @@ from app.db.models.projects import MembershipRow, ProjectRow, UserRow
 from app.db.repositories.keyset_pages import select_page
 from app.db.upsert import insert_new
 from app.domain.paging import Keyset
+from palestra.contract.permissions import Role
 
 TOKEN_COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {
     "created_at": TokenRow.created_at,
@@ -208,7 +209,7 @@ async def insert_user(session: Session, values: Mapping[str, Any]) -> bool:
 
 async def list_service_accounts(
     session: Session, project_id: str, name: str | None = None
-) -> list[tuple[UserRow, str, int, datetime | None]]:
+) -> list[tuple[UserRow, Role, int, datetime | None]]:
     """Returns the service accounts of a project by name, or the one that is named `name`.
 
     Each with its role, its number of live tokens, and when one of its tokens was last used.

@@ -49,6 +49,6 @@ def _add_to_account(dialect: str) -> Any:
 async def find_newest_snapshot_time(session: Session, attempt_id: str) -> Any:
     """Returns when the newest verified snapshot of an attempt was made; `None` without one."""
     query = select(func.max(SnapshotRow.created_at)).where(
-        SnapshotRow.attempt_id == attempt_id, SnapshotRow.state == SnapshotState.VERIFIED.value
+        SnapshotRow.attempt_id == attempt_id, SnapshotRow.state == SnapshotState.VERIFIED
     )
     return await session.scalar(query)

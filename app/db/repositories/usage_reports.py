@@ -16,8 +16,8 @@ from app.db.engine import Session
 from app.db.models.experiments import ExperimentRow
 from app.db.models.jobs import AttemptRow, JobRow
 from app.db.models.usage import UsageEntryRow
-from app.db.repositories.attempts import LIVE
 from app.domain.usage_periods import IntervalSum, UsagePeriod, measure
+from palestra.contract.states import LIVE_ATTEMPT_STATES
 
 USED: Final = "used"
 LOST: Final = "lost"
@@ -153,7 +153,7 @@ async def _list_live(
             (ExperimentRow.project_id == JobRow.project_id)
             & (ExperimentRow.id == JobRow.experiment_id),
         )
-        .where(AttemptRow.state.in_(LIVE), *_conditions(_OF_LIVE, wanted))
+        .where(AttemptRow.state.in_(LIVE_ATTEMPT_STATES), *_conditions(_OF_LIVE, wanted))
     )
     return [
         GroupSum(

@@ -106,7 +106,7 @@ async def count_owned(session: Session, user_id: str) -> dict[str, int]:
         table.name: select(func.count()).select_from(table).where(column == user_id)
         for table, column in _list_owner_columns()
     }
-    live = JobRow.state.not_in([state.value for state in FINAL_JOB_STATES])
+    live = JobRow.state.not_in(FINAL_JOB_STATES)
     counts["live_jobs"] = select(func.count()).where(JobRow.created_by == user_id, live)
     columns = (count.scalar_subquery().label(name) for name, count in counts.items())
     return dict((await session.execute(select(*columns))).mappings().one())
@@ -138,7 +138,7 @@ async def transfer_live_jobs(session: Session, user_id: str, to: str) -> int:
     """
     live = (
         JobRow.created_by == user_id,
-        JobRow.state.not_in([state.value for state in FINAL_JOB_STATES]),
+        JobRow.state.not_in(FINAL_JOB_STATES),
     )
     of_jobs = select(JobRunRow.run_id).join(JobRow, JobRow.id == JobRunRow.job_id).where(*live)
     await session.execute(
@@ -157,7 +157,7 @@ async def list_live_jobs(session: Session, user_id: str) -> Sequence[JobRow]:
     query = (
         select(JobRow)
         .where(JobRow.created_by == user_id)
-        .where(JobRow.state.not_in([state.value for state in FINAL_JOB_STATES]))
+        .where(JobRow.state.not_in(FINAL_JOB_STATES))
         .order_by(JobRow.id)
         .with_for_update()
         .execution_options(populate_existing=True)

@@ -13,7 +13,7 @@ from app.db.models.jobs import JobRow
 from palestra.contract.names import PriorityClass
 from palestra.contract.states import JobState
 
-_WAITING: Final = [JobState.QUEUED.value, JobState.LOST.value]
+_WAITING: Final = [JobState.QUEUED, JobState.LOST]
 _CLASSES: Final = list(PriorityClass)
 
 
@@ -34,7 +34,7 @@ class WaitingFilter:
             JobRow.project_id.in_(self.project_ids),
         ]
         if self.priority_class is not None:
-            found.append(JobRow.priority_class == self.priority_class.value)
+            found.append(JobRow.priority_class == self.priority_class)
         if self.user_id is not None:
             found.append(JobRow.created_by == self.user_id)
         return found
@@ -46,7 +46,7 @@ RestKey = tuple[int, datetime, str]
 
 def get_rest_key(job: JobRow) -> RestKey:
     """Returns where a job stands among those without a place."""
-    return _CLASSES.index(PriorityClass(job.priority_class)), job.queued_at, job.id
+    return _CLASSES.index(job.priority_class), job.queued_at, job.id
 
 
 async def count_by_class(
@@ -77,7 +77,7 @@ async def list_rest(
     limit: int,
 ) -> Sequence[JobRow]:
     """Returns waiting jobs by class and age, after a key, without the excluded ones."""
-    ranks = {one.value: place for place, one in enumerate(_CLASSES)}
+    ranks = {one: place for place, one in enumerate(_CLASSES)}
     rank = case(ranks, value=JobRow.priority_class)
     query = select(JobRow).where(*wanted.conditions(), JobRow.id.not_in(excluded))
     if after is not None:

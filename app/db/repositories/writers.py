@@ -16,10 +16,10 @@ from app.db.list_parameters import is_listed
 from app.db.models.experiments import RunRow
 from app.db.models.jobs import AttemptRow, AttemptRunRow
 from app.db.prepared import Read, fetch_all
-from app.db.repositories.attempts import LIVE
+from palestra.contract.states import LIVE_ATTEMPT_STATES
 
 # An IN list cannot be compiled before the other parameters are known.
-_IS_LIVE: Final = or_(*(AttemptRow.state == state for state in LIVE))
+_IS_LIVE: Final = or_(*(AttemptRow.state == state for state in LIVE_ATTEMPT_STATES))
 
 
 @dataclass(slots=True)

@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from palestra.contract.names import Schedule
+
 _PRIOR_OBSERVATIONS: Final = 2
 _PRIOR_DEVIATION: Final = 0.25
 FEWEST_ENDED: Final = 2
@@ -167,7 +169,7 @@ class JobKind(NamedTuple):
     definition_hash: str
     agent: str
     environment: str
-    schedule: str
+    schedule: Schedule
     runs: int
     """Number of runs that a job trains together."""
     unit: str

@@ -10,7 +10,7 @@ from app.db.engine import Session
 from app.db.repositories import present_rights as rows
 from app.domain.errors import NotFoundError, UnauthenticatedError
 from app.domain.principal import Principal
-from palestra.contract.permissions import Permission, Role
+from palestra.contract.permissions import Permission
 
 
 def build_user_gone() -> UnauthenticatedError:
@@ -39,7 +39,7 @@ async def hold(session: Session, principal: Principal, project_id: str | None = 
     if project_id is None:
         return present
     known = [one for one in principal.memberships if one.project_id == project_id]
-    kept = tuple(replace(one, role=Role(held.role)) for one in known if held.role is not None)
+    kept = tuple(replace(one, role=held.role) for one in known if held.role is not None)
     present = replace(present, memberships=kept)
     if not kept and not present.permits(Permission.SERVER_PROJECTS):
         raise NotFoundError("project")

@@ -140,12 +140,12 @@ def _record(
 
 
 def _view(
-    user: UserRow, role: str, count: int, last_used_at: datetime | None
+    user: UserRow, role: Role, count: int, last_used_at: datetime | None
 ) -> ServiceAccountView:
     return ServiceAccountView(
         user_id=user.id,
         name=user.name,
-        role=Role(role),
+        role=role,
         created_at=user.created_at,
         tokens=count,
         last_used_at=last_used_at,

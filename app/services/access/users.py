@@ -28,7 +28,6 @@ from palestra.contract.people import (
     UserProjectView,
     UserView,
 )
-from palestra.contract.permissions import Role
 from palestra.contract.views import Page
 
 __all__ = [
@@ -247,7 +246,7 @@ async def _views(session: Session, users: Sequence[UserRow]) -> list[UserView]:
             has_password=user.password_hash is not None,
             projects=[
                 UserProjectView(
-                    project_id=project.id, slug=project.slug, name=project.name, role=Role(role)
+                    project_id=project.id, slug=project.slug, name=project.name, role=role
                 )
                 for role, project in memberships.get(user.id, ())
             ],

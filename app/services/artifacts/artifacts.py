@@ -24,7 +24,7 @@ from app.services.telemetry import batches
 from app.services.views import pages
 from palestra.contract.names import ArtifactName, Sha256, new_id
 from palestra.contract.resources import ArtifactDeclaration, ArtifactKind, ArtifactView
-from palestra.contract.states import SnapshotState
+from palestra.contract.states import LIVE_ATTEMPT_STATES, SnapshotState
 from palestra.contract.telemetry import SnapshotId
 from palestra.contract.views import Page
 from palestra.contract.wording import describe_fault
@@ -223,7 +223,7 @@ def _visible(artifact: ArtifactRow | None, principal: Principal) -> ArtifactRow 
 
 async def _is_input(session: Session, attempt_id: str, artifact: ArtifactRow) -> bool:
     attempt = await attempt_rows.find(session, attempt_id)
-    if attempt is None or attempt.state not in attempt_rows.LIVE or not artifact.folder:
+    if attempt is None or attempt.state not in LIVE_ATTEMPT_STATES or not artifact.folder:
         return False
     carried = (await attempt_rows.load_runs(session, [attempt_id]))[attempt_id]
     return any(row.run_id == artifact.run_id for row in carried)

@@ -12,6 +12,7 @@ from app.domain.secrets import hash_secret
 from app.services.access.own_worker import confirm_own
 from app.services.attempts import claims
 from app.settings import Settings
+from palestra.contract.states import LIVE_ATTEMPT_STATES
 from palestra.contract.work_order import Adoption, AdoptionAnswer
 
 
@@ -29,7 +30,7 @@ async def adopt(
     attempt = await rows.find(session, attempt_id, lock=True)
     if attempt is None or attempt.worker_id != body.worker_id:
         raise NotFoundError("attempt of this worker")
-    if attempt.state not in rows.LIVE:
+    if attempt.state not in LIVE_ATTEMPT_STATES:
         raise ConflictError(
             "stale_attempt",
             (

@@ -23,7 +23,7 @@ from app.services.curves import series
 from app.services.jobs import job_state
 from app.services.jobs.job_state import TransitionDetails
 from app.settings import Settings
-from palestra.contract.names import Schedule, new_id
+from palestra.contract.names import new_id
 from palestra.contract.states import AttemptState, JobState, ResumeQuality
 from palestra.contract.work_order import (
     Claim,
@@ -77,7 +77,7 @@ async def claim(
         )
     attempt = await _insert(session, principal, wanted, worker, body, settings)
     carried = await _carry(session, job, attempt, orders)
-    if Schedule(job.schedule).writes_training_state:
+    if job.schedule.writes_training_state:
         await _supersede(session, runs)
     endings.append_attempt_event(session, job, attempt, carried, worker.name)
     return await _answer(session, principal, wanted, attempt, orders, settings)
@@ -215,7 +215,7 @@ async def _check_claimable(
 
 
 def _claim_details(worker: WorkerRow, job: JobRow, orders: list[RunOrder]) -> TransitionDetails:
-    training = Schedule(job.schedule).writes_training_state
+    training = job.schedule.writes_training_state
     return TransitionDetails(
         actor=f"worker:{worker.id}",
         resume_quality=_expected_quality(orders[0].snapshot) if training else None,
@@ -249,7 +249,7 @@ async def _insert(
         "slot_count": 1 + len(body.further_slots),
         "boot_id": worker.boot_id,
         "token_hash": hash_secret(derive_attempt_token(principal, attempt_id)),
-        "state": AttemptState.STARTING.value,
+        "state": AttemptState.STARTING,
         "phase": job_state.first_phase(job),
         "ran_with": {
             "code": wanted.experiment.code,
@@ -268,7 +268,7 @@ async def _insert(
 async def _carry(
     session: Session, job: JobRow, attempt: AttemptRow, orders: list[RunOrder]
 ) -> Sequence[AttemptRunRow]:
-    training = Schedule(job.schedule).writes_training_state
+    training = job.schedule.writes_training_state
     carried = await rows.insert_runs(
         session,
         [

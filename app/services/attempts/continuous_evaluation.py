@@ -15,8 +15,7 @@ from app.db.repositories import jobs as job_rows
 from app.db.repositories import snapshots as snapshot_rows
 from app.domain.errors import ConflictError, ForbiddenError, NotFoundError
 from app.services.snapshots import snapshots
-from palestra.contract.names import Schedule
-from palestra.contract.states import LIVE_JOB_STATES, JobState, SnapshotState
+from palestra.contract.states import LIVE_ATTEMPT_STATES, LIVE_JOB_STATES, SnapshotState
 from palestra.contract.work_order import FollowAnswer, FollowRequest
 
 
@@ -75,9 +74,9 @@ async def _follower(
     job = None if attempt is None else await job_rows.find_by_id(session, attempt.job_id)
     if attempt is None or job is None:
         raise NotFoundError("attempt")
-    if attempt.state not in rows.LIVE:
+    if attempt.state not in LIVE_ATTEMPT_STATES:
         raise ConflictError("stale_attempt", "The attempt has ended. It gets no more snapshots.")
-    if not Schedule(job.schedule).follows_training:
+    if not job.schedule.follows_training:
         raise ForbiddenError("not_following", "Only a continuous evaluation asks for snapshots.")
     for carried in (await rows.load_runs(session, [attempt_id]))[attempt_id]:
         if carried.run_id == run_id:
@@ -94,7 +93,7 @@ async def find_training_state(session: Session, run_id: str) -> Literal["live", 
     job = await job_rows.find_unfinished_training(session, run_id)
     if job is None:
         return "over"
-    return "live" if JobState(job.state) in LIVE_JOB_STATES else "waiting"
+    return "live" if job.state in LIVE_JOB_STATES else "waiting"
 
 
 async def _hold(

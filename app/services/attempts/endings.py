@@ -21,9 +21,9 @@ from app.services.telemetry import run_logs
 from app.services.views.jobs import build_attempt_view, read_member
 from palestra.contract.documents import encode_canonical_json
 from palestra.contract.job_options import Limits
-from palestra.contract.names import CompileMode, Schedule
+from palestra.contract.names import CompileMode
 from palestra.contract.resources import AttemptView
-from palestra.contract.states import AttemptState, Cause, JobState, Outcome, ResumeQuality
+from palestra.contract.states import AttemptState, Cause, JobState, Outcome
 from palestra.contract.work_order import AttemptReport, Failure
 
 
@@ -32,12 +32,12 @@ async def end_by_report(
 ) -> AttemptView | None:
     """Ends a live attempt with the outcome of its report; `None` if it had ended already."""
     values = {
-        "outcome": report.outcome.value,
-        "cause": report.cause.value,
+        "outcome": report.outcome,
+        "cause": report.cause,
         "failure": None
         if report.failure is None
         else clean(report.failure).model_dump(mode="json"),
-        "resume_quality": report.resume_quality.value,
+        "resume_quality": report.resume_quality,
         "provenance": report.provenance,
         "compile": read_member(report.provenance, "compile", CompileMode) or attempt.compile,
         "env_step": report.env_step,
@@ -57,7 +57,7 @@ async def _end_runs(
     for end in report.runs:
         if end.run_id in carried and end.outcome in {Outcome.SUCCEEDED, Outcome.FAILED}:
             failure = None if end.failure is None else clean(end.failure).model_dump(mode="json")
-            values = {"outcome": end.outcome.value, "cause": end.cause.value, "failure": failure}
+            values = {"outcome": end.outcome, "cause": end.cause, "failure": failure}
             await job_rows.end_run(session, job.id, end.run_id, values)
 
 
@@ -75,7 +75,7 @@ async def end_as_lost(session: Session, attempt_id: str, cause: Cause, actor: st
         return False
     job, attempt = found
     carried = await rows.end(
-        session, attempt, AttemptState.LOST, {"outcome": Outcome.LOST.value, "cause": cause.value}
+        session, attempt, AttemptState.LOST, {"outcome": Outcome.LOST, "cause": cause}
     )
     if carried is None:
         return False
@@ -114,8 +114,8 @@ async def _follow(
     actor: str,
 ) -> AttemptView:
     outcome, cause = (
-        Outcome(attempt.outcome or Outcome.LOST),
-        Cause(attempt.cause or Cause.WORKER_LOST),
+        attempt.outcome or Outcome.LOST,
+        attempt.cause or Cause.WORKER_LOST,
     )
     decision = _decide_retry(job, outcome, cause, _lived(attempt))
     ended = await rows.load_facts(session, attempt.id)
@@ -131,7 +131,7 @@ async def _follow(
     await job_rows.set_history(session, job, decision.history)
     has_begun = cause is Cause.CODE_CHANGED and await _has_begun(session, job, attempt)
     states = attempt_end.list_states(
-        JobState(job.state),
+        job.state,
         outcome,
         decision.cause,
         is_requeued=decision.is_requeued,
@@ -145,7 +145,7 @@ async def _follow(
 
 async def _has_begun(session: Session, job: JobRow, attempt: AttemptRow) -> bool:
     """Returns whether a training job was paused, or had an attempt, before this attempt."""
-    if not Schedule(job.schedule).writes_training_state:
+    if not job.schedule.writes_training_state:
         return False
     moves = await audit.list_for_object(session, job.project_id, "job", job.id)
     return attempt.number > 1 or any(row.data.get("to") == JobState.PAUSED for row in moves)
@@ -180,7 +180,7 @@ def _transition_details(
     )
     if failure is None and outcome in {Outcome.FAILED, Outcome.LOST}:
         failure = Failure(message=attempt_end.describe_cause(decision.cause))
-    quality = None if attempt.resume_quality is None else ResumeQuality(attempt.resume_quality)
+    quality = attempt.resume_quality
     return TransitionDetails(
         actor=actor,
         cause=decision.cause,

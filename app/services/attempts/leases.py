@@ -66,7 +66,7 @@ async def renew(
             {"not_uploaded": None if backlog is None else backlog.model_dump(mode="json")},
             {"phase": attempt.phase},
         )
-    order = _ORDERS.get(JobState(job.state), Order.CONTINUE)
+    order = _ORDERS.get(job.state, Order.CONTINUE)
     return RenewalAnswer(
         order=order,
         acked_seq=attempt.acked_seq,

@@ -6,8 +6,8 @@ from typing import Any
 from app.db.engine import Session
 from app.db.models.jobs import AttemptRow, JobRow
 from app.db.repositories import usage as rows
-from palestra.contract.names import Schedule, new_id
-from palestra.contract.states import INFRASTRUCTURE_CAUSES, Cause
+from palestra.contract.names import new_id
+from palestra.contract.states import INFRASTRUCTURE_CAUSES
 
 
 async def book(session: Session, job: JobRow, attempt: AttemptRow, environment: str | None) -> None:
@@ -37,9 +37,9 @@ async def _kept_until(
     session: Session, job: JobRow, attempt: AttemptRow, start: datetime, end: datetime
 ) -> datetime:
     """Returns the end of the attempt's work that is kept; later work has to be done again."""
-    if attempt.cause is None or Cause(attempt.cause) not in INFRASTRUCTURE_CAUSES:
+    if attempt.cause is None or attempt.cause not in INFRASTRUCTURE_CAUSES:
         return end
-    if not Schedule(job.schedule).writes_training_state:
+    if not job.schedule.writes_training_state:
         return start
     newest: datetime | None = await rows.find_newest_snapshot_time(session, attempt.id)
     return start if newest is None else min(max(newest, start), end)

@@ -41,7 +41,7 @@ async def repeat_run_orders(session: Session, job: JobRow, attempt: AttemptRow) 
     carried = {row.run_id: row for row in (await rows.load_runs(session, [attempt.id]))[attempt.id]}
     links = await job_rows.list_runs_with_links(session, job.id)
     runs = [run for run, _ in links if run.id in carried]
-    if not Schedule(job.schedule).writes_training_state:
+    if not job.schedule.writes_training_state:
         return await make_run_orders(session, job, runs)
     return [
         _training_order(run, carried[run.id].fence, await _resumed_from(session, carried[run.id]))
@@ -65,7 +65,7 @@ def _training_order(run: RunRow, fence: int, snapshot: SnapshotRef | None) -> Ru
 
 async def make_run_orders(session: Session, job: JobRow, runs: list[RunRow]) -> list[RunOrder]:
     """Returns the orders of an attempt's runs; raises the fence of each that it will train."""
-    if Schedule(job.schedule).writes_training_state:
+    if job.schedule.writes_training_state:
         afresh = job.afresh and job.attempt == 0
         for run in runs:
             # The caller has locked the rows.
@@ -76,7 +76,7 @@ async def make_run_orders(session: Session, job: JobRow, runs: list[RunRow]) -> 
             )
             for run in runs
         ]
-    if Schedule(job.schedule).starts_runs:
+    if job.schedule.starts_runs:
         return [
             RunOrder(run_id=run.id, seed=run.seed, replicate=run.replicate, fence=run.fence)
             for run in runs
@@ -88,7 +88,7 @@ async def make_run_orders(session: Session, job: JobRow, runs: list[RunRow]) -> 
 async def _reading_order(
     session: Session, job: JobRow, run: RunRow, options: EvaluateOptions
 ) -> RunOrder:
-    follows = Schedule(job.schedule).follows_training
+    follows = job.schedule.follows_training
     snapshot = None if follows else await snapshots.resolve(session, run.id, options.snapshot)
     return RunOrder(
         run_id=run.id,
@@ -150,7 +150,7 @@ async def make_work_order(
         attempt_number=attempt.number,
         job_id=job.id,
         experiment_id=job.experiment_id,
-        schedule=Schedule(job.schedule),
+        schedule=job.schedule,
         definition=_read_definition(experiment.definition),
         code=options[0],
         resources=await _keep_compile_mode(session, job, options[1], orders),
@@ -168,7 +168,7 @@ async def _keep_compile_mode(
     Compiled and eager updates differ by roundings, so an attempt goes on as the one before it.
     """
     trained = [order.run_id for order in orders if order.fence > FIRST_FENCE]
-    if resources.compile != "auto" or not Schedule(job.schedule).writes_training_state:
+    if resources.compile != "auto" or not job.schedule.writes_training_state:
         return resources
     decided = await rows.find_compile_mode(session, trained) if trained else None
     # The numbers of a CUDA graph are those of its kernels, and `auto` never takes one.

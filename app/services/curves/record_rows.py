@@ -220,7 +220,7 @@ class RecordRows:
         wall = np.array([record.wall for _, record in some], np.float64)
         columns |= {"wall": wall, "relative": _compute_relative(wall, origin)}
         if "source" in columns:
-            columns["source"] = [record.source.value for _, record in some]
+            columns["source"] = [record.source for _, record in some]
         if "metrics" in columns:
             columns["metrics"] = [_list_metrics(record.metrics) for _, record in some]
         columns |= {

@@ -232,7 +232,7 @@ async def _add_runs(
         "project_id": experiment.project_id,
         "experiment_id": experiment.id,
         "submission_id": record.id,
-        "state": RunState.QUEUED.value,
+        "state": RunState.QUEUED,
         "created_by": principal.user_id,
         "created_at": record.created_at,
     }

@@ -154,7 +154,7 @@ async def _build_jobs(
     version = choose_work_order_version(
         submission.definition.schema_version, options.resources, None
     )
-    schedule, limits = options.schedule.value, options.limits
+    schedule, limits = options.schedule, options.limits
     places = accumulate(map(len, packs), initial=earlier)
     return tuple(
         LoadedJob(

@@ -122,7 +122,7 @@ def _find_kind(plan: SubmissionPlan) -> JobKind:
         agent=plan.needs.agent,
         environment=plan.needs.environment,
         definition=encode_canonical_json(definition).decode(),
-        schedule=plan.submission.options.schedule.value,
+        schedule=plan.submission.options.schedule,
         runs=plan.packs[0],
     )
 
@@ -134,10 +134,10 @@ def _build_row(plan: SubmissionPlan) -> JobRow:
         id=job.id,
         project_id=plan.project_id,
         experiment_id=plan.experiment_id,
-        schedule=options.schedule.value,
-        state=JobState.QUEUED.value,
+        schedule=options.schedule,
+        state=JobState.QUEUED,
         pool=options.pool,
-        priority_class=options.priority_class.value,
+        priority_class=options.priority_class,
         gpus=job.gpus,
         limits={"wall_seconds": job.wall_seconds, "grace_seconds": job.grace_seconds},
         work_order_version=job.version,

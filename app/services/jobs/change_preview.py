@@ -161,7 +161,7 @@ async def _read_changed(session: Session, acted: JobsActed) -> _Changed:
         (view,) = await build_job_views(session, rows, known_places=places)
         waiting = view.waiting
     return _Changed(
-        states={row.id: JobState(row.state) for row in rows},
+        states={row.id: row.state for row in rows},
         queues=queues,
         waiting=waiting,
         acted=acted,

@@ -36,7 +36,7 @@ async def explain(session: Session, principal: Principal, job_id: str) -> JobExp
     if job.state != JobState.QUEUED:
         return JobExplanation(
             job_id=job.id,
-            state=JobState(job.state),
+            state=job.state,
             reason=None,
             sentence=f"The job does not wait in the queue: it is {job.state}.",
             terms=None,
@@ -69,7 +69,7 @@ async def _explain_queued(session: Session, principal: Principal, job: JobRow) -
     named = [one.id for one in ahead.jobs if one.group.project_id in readable]
     return JobExplanation(
         job_id=job.id,
-        state=JobState(job.state),
+        state=job.state,
         reason=found.reason,
         sentence=found.sentence,
         terms=None if place is None else place.terms,

@@ -307,10 +307,10 @@ def _columns(
     return {
         "project_id": experiment.project_id,
         "experiment_id": experiment.id,
-        "schedule": schedule.value,
-        "state": JobState.QUEUED.value,
+        "schedule": schedule,
+        "state": JobState.QUEUED,
         "pool": options.pool,
-        "priority_class": options.priority_class.value,
+        "priority_class": options.priority_class,
         "priority": options.priority,
         "gpus": options.resources.gpus,
         "resources": options.resources.model_dump(mode="json"),

@@ -24,7 +24,7 @@ from app.services.jobs import job_events
 from app.services.runs import run_events
 from app.services.snapshots import snapshots
 from app.services.views.experiments import build_experiment_views
-from palestra.contract.names import Schedule, TrainerPhase
+from palestra.contract.names import TrainerPhase
 from palestra.contract.resources import ExperimentView
 from palestra.contract.states import (
     FINAL_JOB_STATES,
@@ -116,7 +116,7 @@ async def _release_dependants(session: Session, ended: JobRow) -> None:
 
 async def _lacks_snapshot(session: Session, job: JobRow) -> bool:
     """Returns whether a job reads a snapshot of its run, and that has none."""
-    schedule = Schedule(job.schedule)
+    schedule = job.schedule
     if schedule.starts_runs or schedule.follows_training:
         return False
     run_ids = (await job_rows.load_run_ids(session, [job.id]))[job.id]
@@ -141,7 +141,7 @@ async def _move_one(
     claim: int | None = None,
     runs: Sequence[tuple[RunRow, JobRunRow]] = (),
 ) -> None:
-    old = JobState(job.state)
+    old = job.state
     transitions.check(old, to)
     conditions = () if claim is None else (job_rows.may_start_now(),)
     if not await job_rows.move(session, job, to, _values(old, to, details, claim), *conditions):
@@ -159,7 +159,7 @@ async def _move_one(
     if to is JobState.QUEUED:
         await queue_groups.join_group(session, [job])
     links = runs or await job_rows.list_runs_with_links(session, job.id)
-    if Schedule(job.schedule).starts_runs:
+    if job.schedule.starts_runs:
         _derive_runs(job, links, details)
     # Of a job without a live attempt nothing waits to be uploaded; a claim begins with nothing.
     goes_on = to in LIVE_JOB_STATES and claim is None
@@ -174,7 +174,7 @@ async def _move_one(
 
 def first_phase(job: JobRow) -> TrainerPhase | None:
     """Returns the phase of an attempt of a job until its supervisor states one."""
-    return "starting" if Schedule(job.schedule).writes_training_state else None
+    return "starting" if job.schedule.writes_training_state else None
 
 
 def _values(
@@ -191,7 +191,7 @@ def _values(
         values |= job_rows.get_end_columns()
     if details.cause is not None:
         values |= {
-            "cause": details.cause.value,
+            "cause": details.cause,
             "failure": None if details.failure is None else details.failure.model_dump(mode="json"),
         }
     return values
@@ -201,8 +201,8 @@ def _audit(
     session: Session, job: JobRow, old: JobState, to: JobState, details: TransitionDetails
 ) -> None:
     change = {
-        "from": old.value,
-        "to": to.value,
+        "from": old,
+        "to": to,
         "attempt": job.attempt,
         "cause": details.cause,
         "reason": details.reason,
@@ -240,9 +240,9 @@ def _derive_runs(
 
 
 def _ended(end: JobRunRow) -> dict[str, Any]:
-    state = derive_ended_run_state(Outcome(end.outcome or Outcome.SUCCEEDED))
+    state = derive_ended_run_state(end.outcome or Outcome.SUCCEEDED)
     return {
-        "state": state.value,
+        "state": state,
         "cause": end.cause,
         "failure": end.failure,
         "finished_at": end.ended_at,
@@ -251,11 +251,9 @@ def _ended(end: JobRunRow) -> dict[str, Any]:
 
 def derive_columns(job: JobRow, run: RunRow, details: TransitionDetails) -> dict[str, Any]:
     """Returns the columns of a run that are derived from its latest training job."""
-    quality = (
-        details.resume_quality.value if details.resume_quality is not None else run.resume_quality
-    )
+    quality = details.resume_quality if details.resume_quality is not None else run.resume_quality
     return {
-        "state": run_state(JobState(job.state)).value,
+        "state": run_state(job.state),
         "cause": job.cause,
         "failure": job.failure,
         "started_at": run.started_at or job.started_at,
@@ -290,7 +288,7 @@ def _append_events(
     run_changes: Mapping[str, Any],
 ) -> None:
     job_events.append_job_event(session, job, [run.id for run in runs], changes)
-    if Schedule(job.schedule).starts_runs:
+    if job.schedule.starts_runs:
         for run in runs:
             run_events.append_run_event(session, run, {**changes, **run_changes})
         job_events.append_runs_changed(session, job)

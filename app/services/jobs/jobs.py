@@ -73,7 +73,7 @@ async def apply_pause(
 ) -> JobRow:
     """Requests that a job pauses like `pause`; returns its row."""
     job = await find_to_control(session, principal, job_id)
-    if (to := transitions.find_state_after_pause(JobState(job.state))) is not None:
+    if (to := transitions.find_state_after_pause(job.state)) is not None:
         await job_state.move(session, job, to, _reason(principal, reason))
     return job
 
@@ -144,7 +144,7 @@ async def cancel(
     """
     job = await apply_cancel(session, principal, job_id, reason)
     if job.project_id not in principal.projects_with(Permission.PROJECT_READ):
-        return CancelledJobView(id=job.id, state=JobState(job.state))
+        return CancelledJobView(id=job.id, state=job.state)
     return await _view(session, job)
 
 
@@ -153,7 +153,7 @@ async def apply_cancel(
 ) -> JobRow:
     """Cancels a job like `cancel`; returns its row."""
     job = await _find_to_cancel(session, principal, job_id)
-    if (to := transitions.find_state_after_cancel(JobState(job.state))) is not None:
+    if (to := transitions.find_state_after_cancel(job.state)) is not None:
         await job_state.move(session, job, to, _reason(principal, reason))
     return job
 

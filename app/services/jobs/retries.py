@@ -79,7 +79,7 @@ async def find_run(session: Session, principal: Principal, run_id: str) -> RunRo
 
 
 async def _latest(session: Session, run: RunRow) -> JobRow:
-    state = RunState(run.state)
+    state = run.state
     if state in _INSTEAD:
         raise ConflictError(
             "not_failed",

@@ -65,13 +65,13 @@ async def _list_changes(
     limits = Limits.model_validate_json(encode_canonical_json(job.limits))
     if wanted.limits is not None:
         limits = await _change_limits(session, job, limits, wanted.limits)
-    priority_class = wanted.priority_class or PriorityClass(job.priority_class)
+    priority_class = wanted.priority_class or job.priority_class
     if priority_class != job.priority_class:
         priority_classes.check(principal, job.project_id, priority_class, limits, "")
     else:
         priority_classes.check_wall_time(priority_class, limits, "")
     values: dict[str, Any] = {
-        "priority_class": priority_class.value,
+        "priority_class": priority_class,
         "priority": job.priority if wanted.priority is None else wanted.priority,
         "limits": limits.model_dump(mode="json"),
     }
@@ -205,20 +205,20 @@ async def _raise_class(session: Session, principal: Principal, job: JobRow, othe
             f"{' and '.join(later)} alone; pause the other job, or wait until it has started.",
             pointer="/before",
         )
-    await _write(session, job, {"priority_class": PriorityClass.URGENT.value, "own_place": 0})
+    await _write(session, job, {"priority_class": PriorityClass.URGENT, "own_place": 0})
     await _record(
         session,
         principal,
         job,
         "job.reorder",
-        {"before": other.id, "priority_class": PriorityClass.URGENT.value},
+        {"before": other.id, "priority_class": PriorityClass.URGENT},
     )
 
 
 async def _check_waits(session: Session, job: JobRow, pointer: str | None = None) -> None:
     which = "The job" if pointer is None else "The other job"
     if job.state != JobState.QUEUED:
-        has_ended = JobState(job.state) in FINAL_JOB_STATES
+        has_ended = job.state in FINAL_JOB_STATES
         remedy = "It has ended." if has_ended else "Pause it and resume it, and it waits again."
         if job.state == JobState.PAUSED:
             remedy = "Resume it first."

@@ -27,7 +27,6 @@ from palestra.contract.filters import FILTER_FIELDS, Term
 from palestra.contract.list_order import split_order
 from palestra.contract.problems import suggest_nearest
 from palestra.contract.run_lists import RunGroupView
-from palestra.contract.states import RunState
 from palestra.contract.views import Page
 
 MAX_RUNS: Final = 100_000
@@ -219,7 +218,7 @@ def _view(by: dict[str, JsonValue], runs: Sequence[MeasuredRun]) -> RunGroupView
         by=by,
         filter=" ".join(_write_term(key, value) for key, value in by.items()),
         runs=len(runs),
-        states={RunState(state): n for state, n in Counter(run.state for run in runs).items()},
+        states=dict(Counter(run.state for run in runs)),
         n=found.n,
         mean=found.mean,
         stderr=found.stderr,

@@ -24,7 +24,6 @@ from palestra.contract.saved_views import (
     SavedViewDetail,
     SavedViewRequest,
     SavedViewView,
-    ViewVisibility,
 )
 from palestra.contract.views import Page
 
@@ -73,7 +72,7 @@ async def create(
         "project_id": project_id,
         "owner_id": principal.user_id,
         "name": request.name,
-        "visibility": request.visibility.value,
+        "visibility": request.visibility,
         "state": request.state.model_dump(mode="json"),
     }
     if not await rows.insert(session, values):
@@ -149,7 +148,7 @@ async def _build_views(session: Session, found: Sequence[SavedViewRow]) -> list[
             project=slugs[row.project_id],
             name=row.name,
             owner=names[row.owner_id],
-            visibility=ViewVisibility(row.visibility),
+            visibility=row.visibility,
             state=RunsPageState.model_validate_json(encode_canonical_json(row.state)),
             created_at=row.created_at,
             updated_at=row.updated_at,

@@ -29,7 +29,7 @@ from app.services.views.columns import build_view
 from app.settings import Settings
 from palestra.contract.permissions import Permission
 from palestra.contract.projects import DeletedProjectView, ProjectView
-from palestra.contract.states import Cause, JobState
+from palestra.contract.states import Cause
 from palestra.contract.views import Page
 
 JOBS_AT_ONCE: Final = 100
@@ -100,7 +100,7 @@ async def cancel_jobs(session: Session, project_id: str, by: str) -> int:
     found = await rows.list_jobs_to_cancel(session, project_id, JOBS_AT_ONCE)
     cancelled = 0
     for job in take_in_time(found):
-        to = transitions.find_state_after_cancel(JobState(job.state))
+        to = transitions.find_state_after_cancel(job.state)
         assert to is not None
         await job_state.move(session, job, to, details)
         cancelled += 1

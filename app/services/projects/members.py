@@ -61,7 +61,7 @@ async def set_role(
             )
         await memberships.insert(session, project.id, user.id, role)
         _record(session, principal, "membership.create", project, user, role)
-    elif own.role != role.value:
+    elif own.role != role:
         await _check_maintained(session, principal, project, own)
         memberships.set_role(own, role)
         _record(session, principal, "membership.update", project, user, role)
@@ -91,7 +91,7 @@ async def remove(session: Session, principal: Principal, slug: str, name: str) -
         )
     await _check_maintained(session, principal, project, own)
     await memberships.delete(session, own)
-    _record(session, principal, "membership.delete", project, user, Role(own.role))
+    _record(session, principal, "membership.delete", project, user, own.role)
     announce(session, ACCESS)
 
 
@@ -120,7 +120,7 @@ async def _check_maintained(
 
     An administrator of the server may take it, and can appoint another maintainer.
     """
-    if Role(changed.role) is not Role.MAINTAINER or principal.permits(Permission.SERVER_PROJECTS):
+    if changed.role is not Role.MAINTAINER or principal.permits(Permission.SERVER_PROJECTS):
         return
     if not await rows.has_other_maintainer(session, project.id, changed.user_id):
         raise ConflictError(
@@ -144,7 +144,7 @@ def _record(
         user.id,
         project_id=project.id,
         actor=describe_actor(principal),
-        data={"user": user.name, "role": role.value, "project": project.slug},
+        data={"user": user.name, "role": role, "project": project.slug},
     )
 
 
@@ -153,7 +153,7 @@ def _view(membership: MembershipRow, user: UserRow) -> MemberView:
         user_id=user.id,
         user=user.name,
         display_name=user.display_name,
-        role=Role(membership.role),
+        role=membership.role,
         since=membership.created_at,
         disabled=user.disabled_at is not None,
         service_account=user.service_project_id is not None,

@@ -53,7 +53,7 @@ async def create(session: Session, principal: Principal, request: ProjectRequest
     audit_log.record(
         session, "membership.create", principal.user_id, project_id=project_id,
         actor=describe_actor(principal),
-        data={"user": principal.user, "role": role.value, "project": slug},
+        data={"user": principal.user, "role": role, "project": slug},
     )  # fmt: skip
     await pools.admit_new_project(session, principal, project_id, request.pools)
     announce(session, ACCESS)

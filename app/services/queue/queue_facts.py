@@ -19,14 +19,13 @@ from app.db.repositories import jobs as job_rows
 from app.db.repositories import pools as pool_rows
 from app.db.repositories import workers as worker_rows
 from app.db.repositories.assignments import WorkerSlots
-from app.db.repositories.queue_groups import build_group
 from app.domain.queue.holds import Hold, HoldReason, RunningJobs
-from app.domain.queue.start_order import ExperimentKey
+from app.domain.queue.start_order import ExperimentKey, Group
 from app.domain.queue.waiting import PoolFacts, WaitingJob
 from app.domain.queue.windows import PlannedWindow, find_blocking
 from app.services.queue import running_limits
 from app.services.queue.pool_queue import PoolQueue
-from palestra.contract.names import PriorityClass, Schedule
+from palestra.contract.names import PriorityClass
 
 MAX_PLACES: Final = 1_000
 """Places that are computed of each pool; jobs after them have none."""
@@ -76,7 +75,7 @@ async def read_waiting_jobs(
     )
     assigned = await assignments.filter_assigned(session, [row.id for row in queued])
     idle = await job_queue.filter_idle_evaluations(
-        session, [row.id for row in queued if Schedule(row.schedule).follows_training]
+        session, [row.id for row in queued if row.schedule.follows_training]
     )
     interactive = await assignments.list_interactive_users(
         session,
@@ -142,8 +141,7 @@ async def _find_holds(
     for pool in {row.pool for row in queued}:
         waiting = [row for row in queued if row.pool == pool]
         groups = {
-            row.id: build_group(row.priority_class, row.project_id, row.created_by)
-            for row in waiting
+            row.id: Group(row.priority_class, row.project_id, row.created_by) for row in waiting
         }
         keys = {row.id: ExperimentKey(row.project_id, row.experiment_id) for row in waiting}
         accounts = {group.account for group in groups.values()}

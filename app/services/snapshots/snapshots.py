@@ -19,7 +19,7 @@ from app.services.views import pages
 from palestra.contract.definition import Retention
 from palestra.contract.resources import SnapshotFileView, SnapshotView
 from palestra.contract.retention import is_replaced
-from palestra.contract.states import SnapshotReason, SnapshotState
+from palestra.contract.states import SnapshotState
 from palestra.contract.telemetry import SnapshotWritten, write_number
 from palestra.contract.upgrade import load_definition
 from palestra.contract.views import Page
@@ -302,8 +302,8 @@ def _row(origin: Origin, record: SnapshotWritten) -> dict[str, object]:
         "attempt_id": origin.attempt_id,
         "fence": origin.fence,
         "seq": origin.seq,
-        "state": SnapshotState.UPLOADING.value,
-        "reason": record.reason.value,
+        "state": SnapshotState.UPLOADING,
+        "reason": record.reason,
         "env_step": record.env_step,
         "update": record.update,
         "episode": record.episode,
@@ -333,8 +333,8 @@ def _view(
     )
     return SnapshotView(
         **{name: getattr(snapshot, name) for name in columns},
-        state=SnapshotState(snapshot.state),
-        reason=SnapshotReason(snapshot.reason),
+        state=snapshot.state,
+        reason=snapshot.reason,
         score=None if snapshot.score_text is None else float(snapshot.score_text),
         best=best,
         newest=newest,

@@ -86,7 +86,7 @@ async def select_runs(
     return SelectedRuns(
         groups,
         {key: str(value or NO_ENVIRONMENT) for key, value in environments.items()},
-        [row for row in evaluations if row.source == wanted.score.source.value],
+        [row for row in evaluations if row.source == wanted.score.source],
         definitions,
     )
 

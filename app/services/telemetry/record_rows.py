@@ -294,7 +294,7 @@ def _evaluation(
         "env_step": record.env_step,
         "update": record.update,
         "score": record.mean if math.isfinite(record.mean) else None,
-        "source": record.source.value,
+        "source": record.source,
         "superseded": record.snapshot_id in superseded,
         "body": record.model_dump_json(),
     }

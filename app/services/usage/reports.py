@@ -258,7 +258,7 @@ def _size(used: UsedByGroup) -> float:
 
 def _view(by: Sequence[UsageKey], key: Key, used: UsedByGroup, period: UsagePeriod) -> UsageGroup:
     return UsageGroup(
-        **{name.value: value for name, value in zip(by, key, strict=True)},
+        **dict(zip(by, key, strict=True)),
         **used.total.view(),
         buckets=[
             UsageBucket(start=period.start_of(index), **amount.view())

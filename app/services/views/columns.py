@@ -24,17 +24,17 @@ RUN_COLUMNS: Final = (
 def build_view(kind: type[_View], row: object, /, **members: Any) -> _View:
     """Returns the view of a row: its columns are the view's members of their names.
 
-    The members of views are enumerations and tuples where columns hold texts and lists. The values
-    were validated before they were stored.
+    Views have tuples where columns hold lists. The values were validated before they were stored.
 
     Args:
         kind: The view.
         row: Has an attribute for each member that has no default and is not among `members`.
-        members: Members that are no columns, or not as the column is.
+        members: Members that are no columns, or not as the column is; members of views may be
+            objects with their attributes.
     """
     names = kind.model_fields.keys() - members.keys()
     columns = {name: getattr(row, name) for name in names if hasattr(row, name)}
-    return kind.model_validate({**columns, **members}, strict=False)
+    return kind.model_validate({**columns, **members}, strict=False, from_attributes=True)
 
 
 def construct(kind: type[_View], values: dict[str, Any]) -> _View:
@@ -56,4 +56,5 @@ def construct(kind: type[_View], values: dict[str, Any]) -> _View:
 
 
 def columns_of(row: object, *names: str) -> dict[str, Any]:
+    """Returns columns of a row by their names, for documents that are no views."""
     return {name: getattr(row, name) for name in names}

@@ -11,7 +11,7 @@ from app.db.repositories import evaluations as evaluation_rows
 from app.db.repositories import experiments as experiment_rows
 from app.db.repositories.experiments import ExperimentKey, FailedRuns
 from app.domain.derived_states import derive_experiment_state
-from app.services.views.columns import build_view, columns_of
+from app.services.views.columns import build_view
 from app.services.views.login_names import load_login_names
 from palestra.contract.definition import Definition, SupervisedEvaluation
 from palestra.contract.resources import (
@@ -73,7 +73,7 @@ def _experiment_view(
         state=derive_experiment_state(counts),
         runs=dict(counts),
         latest_evaluation=_score_view(row, scores),
-        failures=[columns_of(one, "cause", "message", "runs", "run_id") for one in failures],
+        failures=list(failures),
     )
 
 

@@ -17,7 +17,7 @@ from app.db.models.summaries import FindingRow
 from app.db.prepared import Plan, carry_out
 from app.db.repositories import listed_runs
 from app.db.repositories.listed_runs import KnownContents, ListedRuns
-from app.services.views.columns import RUN_COLUMNS, columns_of, construct
+from app.services.views.columns import RUN_COLUMNS, build_view, columns_of, construct
 from app.services.views.login_names import DELETED_USER
 from palestra.contract import telemetry
 from palestra.contract.definition import LoopSpec, SupervisedLoop
@@ -122,7 +122,7 @@ def _write_attempt(live: Any) -> Mapping[str, Any]:
 
 def build_finding_view(row: FindingRow) -> FindingView:
     """Returns a finding as it crosses the API."""
-    return FindingView(**columns_of(row, "rule", "sentence", "remedy", "series", "env_step"))
+    return build_view(FindingView, row)
 
 
 def build_backlog_view(stored: Mapping[str, Any] | None) -> BacklogView | None:

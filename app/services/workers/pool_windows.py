@@ -63,7 +63,7 @@ async def plan(
         {
             "id": new_id("win"),
             "pool_id": pool.id,
-            "kind": request.kind.value,
+            "kind": request.kind,
             "starts_at": request.start,
             "ends_at": request.end,
             "workers": workers,
