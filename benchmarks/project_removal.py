@@ -174,8 +174,9 @@ class OtherProjectRequests:
         self._seq = 0
 
     async def read(self) -> None:
-        database, caller = self._world.database, self._world.admin
-        (await runs.list_runs(database, caller, RunFilter(), PageRequest())).encode()
+        async with self._world.database.read() as session:
+            page = await runs.list_runs(session, self._world.admin, RunFilter(), PageRequest())
+        page.encode()
 
     async def write(self) -> None:
         self._seq += 1

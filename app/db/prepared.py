@@ -17,8 +17,8 @@ others, they are a `Plan`, a generator that yields statements and is sent their 
     (runs,) = await fetch_all(session, [Read(_select_runs(), {"ids": run_ids})])
     runs[0].fence
 
-A statement must be the same object each time, or be prepared by `prepare`, and its columns need
-names. `docs/architecture.md` compares the two ways.
+A statement must be the same object each time, and its columns need names. `docs/architecture.md`
+compares the two ways.
 """
 
 import sqlite3
@@ -34,7 +34,7 @@ from sqlalchemy.dialects.postgresql import psycopg as postgresql
 from sqlalchemy.exc import DBAPIError
 
 from app.db.drivers.postgresql import PipelinedConnection
-from app.db.engine import BEGINNINGS, Database, Session
+from app.db.engine import Database, Session
 
 _DIALECTS: Final[Mapping[str, Any]] = {
     "sqlite": sqlite.dialect(paramstyle="qmark"),
@@ -156,12 +156,6 @@ def prepare(statement: Any, dialect_name: str, columns: Sequence[str] = ()) -> P
 _prepare_once = lru_cache(640)(prepare)
 
 
-def _find_prepared(statement: Any, dialect_name: str, columns: Sequence[str] = ()) -> Prepared:
-    if isinstance(statement, Prepared):
-        return statement
-    return _prepare_once(statement, dialect_name, columns)
-
-
 async def _write_changes(session: Session) -> None:
     """Writes what was added or changed in a session, as its own queries do before they read."""
     if session.autoflush and (session.dirty or session.new or session.deleted):
@@ -182,16 +176,19 @@ async def carry_out(session: Session, plan: Plan[_Result]) -> _Result:
 
     It takes one visit to SQLite, and one round trip to PostgreSQL for each step of the plan.
     """
-    return await _carry_out(session, plan, begins=False)
-
-
-async def carry_out_in_snapshot(database: Database, plan: Plan[_Result]) -> _Result:
-    """Returns what a plan reads in a transaction of its own, so that its steps fit each other.
-
-    The transaction takes no further visit, and on PostgreSQL a round trip for its end.
-    """
-    async with database.open_without_transaction() as session:
-        return await _carry_out(session, plan, begins=True)
+    await _write_changes(session)
+    connection = await session.connection()
+    raw = await connection.get_raw_connection()
+    driver: Any = raw.driver_connection
+    if connection.dialect.name == "sqlite":
+        result: _Result = await driver.call_in_thread(
+            lambda sqlite: _carry_out_on_sqlite(sqlite, plan)
+        )
+        return result
+    try:
+        return await _carry_out_on_postgresql(driver, plan)
+    except psycopg.Error as error:
+        raise DBAPIError.instance("", None, error, psycopg.Error) from error
 
 
 async def look_up(source: Database | Session, read: Read) -> Rows:
@@ -230,7 +227,7 @@ def write_on(connection: Connection, writes: Sequence[Write]) -> None:
     statements = []
     for statement, rows in writes:
         if rows:
-            prepared = _find_prepared(statement, name, tuple(rows[0]))
+            prepared = _prepare_once(statement, name, tuple(rows[0]))
             statements.append((prepared.sql, [prepared.bind(row) for row in rows]))
     if name != "sqlite":
         for sql, bound in statements:
@@ -249,40 +246,20 @@ def _execute_all(
             raise DBAPIError.instance(sql, None, error, sqlite3.Error) from error
 
 
-async def _carry_out(session: Session, plan: Plan[_Result], *, begins: bool) -> _Result:
-    await _write_changes(session)
-    connection = await session.connection()
-    raw = await connection.get_raw_connection()
-    driver: Any = raw.driver_connection
-    if connection.dialect.name == "sqlite":
-        result: _Result = await driver.call_in_thread(
-            lambda sqlite: _carry_out_on_sqlite(sqlite, plan, begins=begins)
-        )
-        return result
-    return await _carry_out_on_postgresql(driver, plan, begins=begins)
-
-
-def _carry_out_on_sqlite(
-    driver: sqlite3.Connection, plan: Plan[_Result], *, begins: bool
-) -> _Result:
+def _carry_out_on_sqlite(driver: sqlite3.Connection, plan: Plan[_Result]) -> _Result:
     try:
-        if begins:
-            driver.execute(BEGINNINGS["sqlite"][0])
         reads = next(plan)
         while True:
             reads = plan.send(_fetch(driver, reads))
     except StopIteration as end:
         result: _Result = end.value
         return result
-    finally:
-        if begins:
-            driver.rollback()
 
 
 def _fetch(driver: sqlite3.Connection, reads: Sequence[Read]) -> list[Rows]:
     results: list[Rows] = []
     for read in reads:
-        prepared = _find_prepared(read.statement, "sqlite")
+        prepared = _prepare_once(read.statement, "sqlite")
         values = read.values(results) if callable(read.values) else read.values
         try:
             rows = driver.execute(prepared.sql, prepared.bind(values)).fetchall()
@@ -292,23 +269,7 @@ def _fetch(driver: sqlite3.Connection, reads: Sequence[Read]) -> list[Rows]:
     return results
 
 
-async def _carry_out_on_postgresql(
-    driver: PipelinedConnection, plan: Plan[_Result], *, begins: bool
-) -> _Result:
-    try:
-        if begins:
-            driver.begin(BEGINNINGS["postgresql"][0], driver.statement_seconds)
-        result = await _follow(driver, plan)
-        if begins:
-            await driver.commit()
-    except psycopg.Error as error:
-        if begins:
-            await driver.rollback()
-        raise DBAPIError.instance("", None, error, psycopg.Error) from error
-    return result
-
-
-async def _follow(driver: PipelinedConnection, plan: Plan[_Result]) -> _Result:
+async def _carry_out_on_postgresql(driver: PipelinedConnection, plan: Plan[_Result]) -> _Result:
     try:
         reads = next(plan)
         while True:
@@ -334,7 +295,7 @@ async def _fetch_together(driver: PipelinedConnection, reads: Sequence[Read]) ->
             if callable(values):
                 await receive()
                 values = values(results)
-            prepared = _find_prepared(read.statement, "postgresql")
+            prepared = _prepare_once(read.statement, "postgresql")
             # Text that SQLAlchemy wrote, without values of a request.
             cursor = await driver.execute(
                 prepared.sql.encode(), prepared.bind(values), binary=read.has_bytes

@@ -51,13 +51,8 @@ def read_cursor(page: PageRequest) -> tuple[Key, str] | None:
     Raises:
         InvalidError: `invalid_limit` or `invalid_cursor`.
     """
-    check_limit(page)
-    if page.cursor is None:
-        return None
-    value, row_id = _read(page.cursor, page.sort)
-    if isinstance(value, tuple):
-        raise refuse_cursor()
-    return value, row_id
+    place = read_cursor_of_keys(page, 1)
+    return None if place is None else (place[0][0], place[1])
 
 
 def read_cursor_of_keys(page: PageRequest, number: int) -> tuple[Keys, str] | None:
@@ -70,14 +65,11 @@ def read_cursor_of_keys(page: PageRequest, number: int) -> tuple[Keys, str] | No
     Raises:
         InvalidError: `invalid_limit` or `invalid_cursor`.
     """
-    if number == 1:
-        found = read_cursor(page)
-        return None if found is None else ((found[0],), found[1])
     check_limit(page)
     if page.cursor is None:
         return None
     values, row_id = _read(page.cursor, page.sort)
-    if not isinstance(values, tuple) or len(values) != number:
+    if len(values) != number:
         raise refuse_cursor()
     return values, row_id
 
@@ -113,24 +105,25 @@ def check_limit(page: PageRequest) -> None:
         )
 
 
-def encode_cursor(sort: str, value: Key | Keys, row_id: str) -> str:
-    """Encodes the opaque cursor that continues after a row."""
+def encode_cursor(sort: str, values: Keys, row_id: str) -> str:
+    """Encodes the opaque cursor that continues after a row with the given sort values."""
     # Escapes of other alphabets would make four long keys longer than a cursor may be.
-    text = json.dumps([sort, value, row_id], ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps([sort, values, row_id], ensure_ascii=False, separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def _read(text: str, sort: str) -> tuple[Key | Keys, str]:
+def _read(text: str, sort: str) -> tuple[Keys, str]:
     if len(text) > MAX_CURSOR:
         raise refuse_cursor()
     try:
-        sorted_by, value, row_id = json.loads(
+        sorted_by, values, row_id = json.loads(
             base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         )
     except (ValueError, TypeError, RecursionError):
         raise refuse_cursor() from None
-    values = value if isinstance(value, list) else [value]
-    if not isinstance(row_id, str) or not all(map(_is_key, [*values, row_id])):
+    if not isinstance(values, list) or not isinstance(row_id, str):
+        raise refuse_cursor()
+    if not all(map(_is_key, [*values, row_id])):
         raise refuse_cursor()
     if sorted_by != sort:
         raise InvalidError(
@@ -139,7 +132,7 @@ def _read(text: str, sort: str) -> tuple[Key | Keys, str]:
             "cursor out",
             pointer="query/cursor",
         )
-    return tuple(values) if isinstance(value, list) else value, row_id
+    return tuple(values), row_id
 
 
 def _is_key(value: object) -> bool:

@@ -128,13 +128,13 @@ async def _cut(
 
 
 def _encode_front(number: int, job_id: str) -> str:
-    return encode_cursor(_SORT, f"{_FRONT} {number}", job_id)
+    return encode_cursor(_SORT, (f"{_FRONT} {number}",), job_id)
 
 
 def _encode_rest(job: JobRow) -> str:
     rank, queued_at, job_id = rows.get_rest_key(job)
     micros = (queued_at - EPOCH) // timedelta(microseconds=1)
-    return encode_cursor(_SORT, f"{rank} {micros}", job_id)
+    return encode_cursor(_SORT, (f"{rank} {micros}",), job_id)
 
 
 def _read(request: PageRequest) -> tuple[int, tuple[int, str] | RestKey | None]:

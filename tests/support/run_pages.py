@@ -12,5 +12,6 @@ async def read_page(
     database: Database, principal: Principal, wanted: RunFilter, request: PageRequest
 ) -> Page[RunView]:
     """Returns a page of the list of runs, read from its JSON."""
-    found = await runs.list_runs(database, principal, wanted, request)
+    async with database.read() as session:
+        found = await runs.list_runs(session, principal, wanted, request)
     return Page[RunView].model_validate_json(found.encode())

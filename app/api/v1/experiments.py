@@ -164,7 +164,7 @@ async def change_experiment(
 async def list_experiment_runs(
     experiment_id: str,
     principal: Reader,
-    database: DatabaseDep,
+    session: ReadSession,
     page: RunPage,
     selected: Selected,
     state: RunState | None = None,
@@ -177,7 +177,7 @@ async def list_experiment_runs(
         filter=selected.filter,
         columns=selected.columns,
     )
-    found = await runs.list_runs(database, principal, wanted, page)
+    found = await runs.list_runs(session, principal, wanted, page)
     return Response(found.encode(), media_type="application/json")
 
 

@@ -62,7 +62,7 @@ CreatedPage = Annotated[
 )
 async def list_runs(
     principal: Reader,
-    database: DatabaseDep,
+    session: ReadSession,
     page: RunPage,
     selected: Selected,
     experiment: Annotated[
@@ -81,7 +81,7 @@ async def list_runs(
         filter=selected.filter,
         columns=selected.columns,
     )
-    found = await runs.list_runs(database, principal, wanted, page)
+    found = await runs.list_runs(session, principal, wanted, page)
     return Response(found.encode(), media_type="application/json")
 
 

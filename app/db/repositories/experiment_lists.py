@@ -1,6 +1,7 @@
 """Pages of experiments that fit a filter, in the order of any key."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Select, select, tuple_
@@ -16,15 +17,10 @@ from app.db.repositories.list_sorting import (
     SortKey,
     build_member_key,
     find_experiment_key,
+    label_keys,
     sort_page,
 )
 from app.db.repositories.run_lists import WantedPage
-from app.db.repositories.several_keys import (
-    DirectedKey,
-    label_keys,
-    list_keys,
-    sort_by_keys,
-)
 from app.db.repositories.statistic_rows import Named, select_over_runs
 from palestra.contract.list_order import OrderKey
 
@@ -35,48 +31,22 @@ async def find_key_type(session: Session, order: OrderKey, scope: ListScope) -> 
 
 
 async def list_page(session: Session, wanted: WantedPage) -> list[tuple[ExperimentRow, Any]]:
-    """Returns the experiments of a page and one more, each with the value of the key.
-
-    In the order of several keys the value is a tuple.
-    """
-    if wanted.further:
-        return await _list_by_keys(session, wanted)
-    key = await _find_key(session, wanted.order, wanted.scope)
-    query: Select[Any] = select(ExperimentRow, key.expression).where(
+    """Returns the experiments of a page and one more, each with the values of the keys."""
+    keys = [await _find_key(session, order, wanted.scope) for order in wanted.orders]
+    query: Select[Any] = select(ExperimentRow, *label_keys(keys)).where(
         ExperimentRow.project_id.in_(wanted.scope.project_ids),
         *build_experiment_conditions(wanted.terms, wanted.scope),
     )
-    query = sort_page(
-        query,
-        key,
-        ExperimentRow.id,
-        is_descending=wanted.order.is_descending,
-        after=wanted.after,
-        limit=wanted.limit,
-    )
-    return [(row[0], row[1]) for row in await session.execute(query)]
-
-
-async def _list_by_keys(session: Session, wanted: WantedPage) -> list[tuple[ExperimentRow, Any]]:
-    scope = wanted.scope
-    keys = [
-        DirectedKey(await _find_key(session, one, scope), one.is_descending)
-        for one in (wanted.order, *wanted.further)
-    ]
-    row = ExperimentRow
-    columns = row.id.label("id"), row.project_id.label("project_id"), *label_keys(keys)
-    query: Select[Any] = select(*columns).where(
-        row.project_id.in_(scope.project_ids),
-        *build_experiment_conditions(wanted.terms, scope),
-    )
-    found = query.subquery("sorted")
-    is_same = (row.project_id == found.c.project_id) & (row.id == found.c.id)
-    shown = select(row, *list_keys(found, len(keys))).join(found, is_same)
-    page = sort_by_keys(shown, found, keys, wanted.after, wanted.limit)
-    return [(one[0], tuple(one[1:])) for one in await session.execute(page)]
+    query = sort_page(query, keys, ExperimentRow.id, after=wanted.after, limit=wanted.limit)
+    return [(row[0], tuple(row[1:])) for row in await session.execute(query)]
 
 
 async def _find_key(session: Session, order: OrderKey, scope: ListScope) -> SortKey:
+    key = await _find_value(session, order, scope)
+    return replace(key, is_descending=order.is_descending)
+
+
+async def _find_value(session: Session, order: OrderKey, scope: ListScope) -> SortKey:
     if order.kind in {"series", "threshold"}:
         return SortKey(select_over_runs(order, scope), "number", is_nullable=True)
     if order.kind == "member":

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, Literal
 
-from sqlalchemy import ColumnElement, Select, and_, case, or_, select
+from sqlalchemy import ColumnElement, Label, Select, and_, case, or_, select
 from sqlalchemy.orm import InstrumentedAttribute
 
 from app.db.clock import EPOCH
@@ -31,27 +31,26 @@ _NULLABLE: Final = frozenset({"cause", "started", "finished"})
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
-    """What rows are ordered by; rows with the same value are ordered by their ID.
+    """What rows are ordered by.
 
     Attributes:
         expression: The value.
         type: Its type.
         is_nullable: Whether rows may have no value.
+        is_descending: Whether the highest value comes first.
     """
 
     expression: Any
     type: KeyType
     is_nullable: bool = False
+    is_descending: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class PageEnd:
-    """The end of the page before: value and ID of its last row.
+    """The end of the page before: the values of the keys and the ID of its last row."""
 
-    In the order of several keys the value is a tuple.
-    """
-
-    value: Any
+    values: tuple[Any, ...]
     id: str
 
 
@@ -91,49 +90,62 @@ def build_member_key(path: str, project_id: Any, experiment_id: Any, *, is_numbe
     return SortKey(found, "number" if is_number else "text", is_nullable=True)
 
 
+def label_keys(keys: Sequence[SortKey]) -> list[Label[Any]]:
+    """Returns the values of keys as columns; equal ones have names of their own."""
+    return [key.expression.label(f"key_{place}") for place, key in enumerate(keys)]
+
+
 def sort_page(
     query: Select[Any],
-    key: SortKey,
-    row_id: InstrumentedAttribute[str],
+    keys: Sequence[SortKey],
+    row_id: Any,
     *,
-    is_descending: bool,
     after: PageEnd | None,
     limit: int,
 ) -> Select[Any]:
-    """Returns the query of one page and one row more."""
+    """Returns the query of one page and one row more.
+
+    Rows with the same values are in the order of their IDs, in the direction of the last key.
+
+    Args:
+        query: A query of all rows.
+        keys: The keys, at least one.
+        row_id: Column of the IDs.
+        after: End of the page before; `None` for the first page.
+        limit: Rows of the page.
+    """
+    is_descending = keys[-1].is_descending
+    order: list[ColumnElement[Any]] = []
+    for key in keys:
+        if key.is_nullable:
+            order.append(case((key.expression.is_(None), 1), else_=0))
+        order.append(key.expression.desc() if key.is_descending else key.expression.asc())
+    order.append(row_id.desc() if is_descending else row_id.asc())
     if after is not None:
-        query = query.where(is_after(key, row_id, after, is_descending=is_descending))
-    order = order_by(key, row_id, is_descending=is_descending)
+        query = query.where(_follows(keys, row_id, after))
     return query.order_by(*order).limit(limit + 1)
 
 
-def order_by(
-    key: SortKey, row_id: InstrumentedAttribute[str], *, is_descending: bool
-) -> list[ColumnElement[Any]]:
-    """Returns what a query is ordered by."""
-    order: list[ColumnElement[Any]] = []
-    if key.is_nullable:
-        order.append(case((key.expression.is_(None), 1), else_=0))
-    order += (
-        [key.expression.desc(), row_id.desc()] if is_descending else [key.expression, row_id.asc()]
-    )
-    return order
-
-
-def is_after(
-    key: SortKey, row_id: InstrumentedAttribute[str], after: PageEnd, *, is_descending: bool
-) -> ColumnElement[bool]:
+def _follows(keys: Sequence[SortKey], row_id: Any, after: PageEnd) -> ColumnElement[bool]:
     """Returns the condition that a row comes after the page before."""
-    is_next = row_id < after.id if is_descending else row_id > after.id
-    if after.value is None:
-        return and_(key.expression.is_(None), is_next)
-    beyond = key.expression < after.value if is_descending else key.expression > after.value
-    same = and_(key.expression == after.value, is_next)
-    if key.is_nullable:
-        return or_(beyond, same, key.expression.is_(None))
-    # The first condition alone lets an index begin at the place.
-    bound = key.expression <= after.value if is_descending else key.expression >= after.value
-    return and_(bound, or_(beyond, same))
+    same: list[ColumnElement[bool]] = []
+    options: list[ColumnElement[bool]] = []
+    for key, value in zip(keys, after.values, strict=True):
+        column = key.expression
+        if value is not None:
+            is_beyond = column < value if key.is_descending else column > value
+            if key.is_nullable:
+                is_beyond = or_(is_beyond, column.is_(None))
+            options.append(and_(*same, is_beyond))
+        same.append(column.is_(None) if value is None else column == value)
+    is_next = row_id < after.id if keys[-1].is_descending else row_id > after.id
+    condition = or_(*options, and_(*same, is_next))
+    first, value = keys[0], after.values[0]
+    if first.is_nullable or value is None:
+        return condition
+    # This condition alone lets an index begin at the place.
+    bound = first.expression <= value if first.is_descending else first.expression >= value
+    return and_(bound, condition)
 
 
 def read_place(after: tuple[Keys, str] | None, key_types: Sequence[KeyType]) -> PageEnd | None:
@@ -149,8 +161,7 @@ def read_place(after: tuple[Keys, str] | None, key_types: Sequence[KeyType]) -> 
     if after is None:
         return None
     keys, row_id = after
-    values = tuple(map(_read_value, keys, key_types))
-    return PageEnd(values if len(values) > 1 else values[0], row_id)
+    return PageEnd(tuple(map(_read_value, keys, key_types)), row_id)
 
 
 def _read_value(value: Key, key_type: KeyType) -> Any:

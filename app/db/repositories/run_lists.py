@@ -1,22 +1,29 @@
-"""Pages of runs that fit a filter, in the order of any key.
+"""Pages of runs that fit a filter, in the order of any keys.
 
 What a list costs depends on how many runs fit. Up to `FEW` they are found first, by the most
-selective terms, and then sorted. If there are more, an index is walked in the order of the key
-until the page is full: that takes few steps where many rows fit. The index of a statistic holds the
+selective terms, and then sorted. If there are more, an index is read in the order of the key until
+the page is full: that takes few steps where many rows fit. The index of a statistic holds the
 runs of each setup (project, agent and environment) apart, so terms on these cost nothing. That of
-the crossings of thresholds holds those of each threshold apart.
+the crossings of thresholds holds those of each threshold apart. Where the first of several keys is
+agent or environment, the runs of one value after the other are listed in the order of the rest.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Select, exists, false, or_, select
+from sqlalchemy import ColumnElement, Float, Select, cast, exists, false, null, or_, select, true
+from sqlalchemy.orm import aliased
 
 from app.db.engine import Session
 from app.db.models.experiments import ExperimentRow, RunRow
-from app.db.models.summaries import DefinitionMemberRow, SetupRow
-from app.db.repositories import partition_walk
+from app.db.models.summaries import (
+    DefinitionMemberRow,
+    SeriesSummaryRow,
+    SetupRow,
+    ThresholdCrossingRow,
+    ThresholdRow,
+)
 from app.db.repositories.filter_conditions import (
     OF_EXPERIMENT,
     SETUP_FIELDS,
@@ -35,18 +42,19 @@ from app.db.repositories.list_sorting import (
     SortKey,
     build_member_key,
     find_run_key,
+    label_keys,
     sort_page,
 )
-from app.db.repositories.partition_walk import Walk
-from app.db.repositories.statistic_rows import StatisticRows, find_rows
+from app.db.repositories.statistic_rows import STATISTICS, StatisticRows, find_rows
 from palestra.contract.filters import Term
 from palestra.contract.list_order import OrderKey
 
 FEW: Final = 3_000
 """Runs that are sorted after they were found."""
 _EXPERIMENTS: Final = 1_000
-MAX_PARTITIONS: Final = 500
-"""Parts of an index whose runs are merged; of more, all runs with the value are sorted."""
+_GROUPED: Final = frozenset({"agent", "env"})
+_MAX_GROUPS: Final = 50
+"""Agents or environments whose runs are listed one after the other for a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,26 +63,21 @@ class WantedPage:
 
     Attributes:
         terms: Terms of the filter, which must all hold.
-        order: The first key.
+        orders: The keys, at least one.
         scope: What the names mean, and what the caller may read.
-        after: End of the page before; with further keys its value is a tuple of all their values.
+        after: End of the page before.
         limit: Largest number of rows.
-        further: The keys after the first, in whose order rows with the same value are.
     """
 
     terms: Sequence[Term]
-    order: OrderKey
+    orders: Sequence[OrderKey]
     scope: ListScope
     after: PageEnd | None
     limit: int
-    further: tuple[OrderKey, ...] = ()
 
 
-Listed = list[tuple[str, Any]]
-"""ID and value of the key of the rows of a page, and of one row more if there is a next page.
-
-With further keys the value is a tuple.
-"""
+Listed = list[tuple[str, tuple[Any, ...]]]
+"""ID and values of the keys of the rows of a page, and of one row more if there is a next page."""
 
 
 async def find_key_type(session: Session, order: OrderKey, scope: ListScope) -> KeyType:
@@ -87,56 +90,97 @@ async def find_key_type(session: Session, order: OrderKey, scope: ListScope) -> 
 
 async def list_page(session: Session, wanted: WantedPage) -> Listed:
     """Returns the runs of a page."""
-    terms, order, scope = wanted.terms, wanted.order, wanted.scope
-    few = await find_few(session, terms, scope) if _needs_search(terms, order) else None
-    if few is not None and not few:
-        return []
-    if order.kind in {"series", "threshold"}:
-        rows = find_rows(order, scope)
-        if few is not None:
-            return await _sort_few(session, few, rows, wanted)
-        return await _walk(session, rows, wanted)
-    key = await find_key(session, order, scope)
-    query: Select[Any] = select(RunRow.id, key.expression)
+    few = None
+    if _needs_search(wanted):
+        few = await find_few(session, wanted.terms, wanted.scope)
+        if few is not None and not few:
+            return []
+    if few is None:
+        first = wanted.orders[0]
+        if len(wanted.orders) == 1:
+            if first.kind in {"series", "threshold"}:
+                return await _list_by_statistic(session, wanted)
+        # A threshold may have the name of a field.
+        elif first.kind == "text" and first.field in _GROUPED:
+            listed = await _list_by_groups(session, wanted)
+            if listed is not None:
+                return listed
+    return await _sort(session, wanted, few)
+
+
+def _needs_search(wanted: WantedPage) -> bool:
+    """Returns whether few runs may fit terms that the index of the key does not hold."""
+    is_held = len(wanted.orders) == 1 and wanted.orders[0].kind == "series"
+    return any(not (is_held and is_about_setup(term)) for term in wanted.terms)
+
+
+async def _sort(session: Session, wanted: WantedPage, few: Sequence[str] | None) -> Listed:
+    """Returns the runs of a page by sorting all that fit, or in the order of an index of runs.
+
+    Args:
+        session: A session.
+        wanted: The page.
+        few: IDs of the runs that fit; `None` where they are not known.
+    """
+    scope = wanted.scope
+    joins: list[tuple[Any, ColumnElement[bool]]] = []
+    keys = [await _find_key(session, order, scope, joins) for order in wanted.orders]
+    query: Select[Any] = select(RunRow.id, *label_keys(keys)).select_from(RunRow)
+    if any(order.kind == "text" and order.field in OF_EXPERIMENT for order in wanted.orders):
+        query = query.join(ExperimentRow, is_experiment_of_run())
+    for rows, condition in joins:
+        query = query.outerjoin(rows, condition)
     query = query.where(RunRow.project_id.in_(scope.project_ids))
     if few is not None:
         query = query.where(is_one_of(session, RunRow.id, few))
     else:
-        query = query.where(*build_run_conditions(terms, scope))
-    if order.field in OF_EXPERIMENT:
-        query = query.join(ExperimentRow, is_experiment_of_run())
-    query = sort_page(
-        query,
-        key,
-        RunRow.id,
-        is_descending=order.is_descending,
-        after=wanted.after,
-        limit=wanted.limit,
-    )
-    return [(row[0], row[1]) for row in await session.execute(query)]
+        query = query.where(*build_run_conditions(wanted.terms, scope))
+    query = sort_page(query, keys, RunRow.id, after=wanted.after, limit=wanted.limit)
+    return [(row[0], tuple(row[1:])) for row in await session.execute(query)]
 
 
-def _needs_search(terms: Sequence[Term], order: OrderKey) -> bool:
-    """Returns whether few runs may fit terms that the index of the key does not hold."""
-    return any(order.kind != "series" or not is_about_setup(term) for term in terms)
+async def _find_key(
+    session: Session,
+    order: OrderKey,
+    scope: ListScope,
+    joins: list[tuple[Any, ColumnElement[bool]]],
+) -> SortKey:
+    """Returns a key; one of a statistic adds the rows that hold it to `joins`."""
+    if order.kind in {"series", "threshold"}:
+        key = _find_statistic_key(order, scope, joins)
+    elif order.kind == "member":
+        is_number = await _is_number(session, order.field, scope)
+        key = build_member_key(
+            order.field, RunRow.project_id, RunRow.experiment_id, is_number=is_number
+        )
+    else:
+        field_key = find_run_key(order.field)
+        assert field_key is not None
+        key = field_key
+    return replace(key, is_descending=order.is_descending)
+
+
+def _find_statistic_key(
+    order: OrderKey, scope: ListScope, joins: list[tuple[Any, ColumnElement[bool]]]
+) -> SortKey:
+    known = scope.series if order.kind == "series" else scope.thresholds
+    ids: Any = known.get(order.field)
+    if ids is None:
+        return SortKey(cast(null(), Float(53)), "number", is_nullable=True)
+    if order.kind == "series":
+        rows: Any = aliased(SeriesSummaryRow)
+        condition = (rows.run_id == RunRow.id) & (rows.name_id == ids)
+    else:
+        rows = aliased(ThresholdCrossingRow)
+        condition = (rows.run_id == RunRow.id) & rows.threshold_id.in_(ids)
+    joins.append((rows, condition))
+    return SortKey(getattr(rows, STATISTICS[order.statistic].key), "number", is_nullable=True)
 
 
 def is_experiment_of_run() -> ColumnElement[bool]:
     return (ExperimentRow.project_id == RunRow.project_id) & (
         ExperimentRow.id == RunRow.experiment_id
     )
-
-
-async def find_key(session: Session, order: OrderKey, scope: ListScope) -> SortKey:
-    """Returns the key of a field of runs, or of a member of the definition."""
-    if order.kind == "member":
-        is_number = await _is_number(session, order.field, scope)
-        return build_member_key(
-            order.field, RunRow.project_id, RunRow.experiment_id, is_number=is_number
-        )
-    key = find_run_key(order.field)
-    assert key is not None
-    return key
 
 
 async def _is_number(session: Session, path: str, scope: ListScope) -> bool:
@@ -211,93 +255,79 @@ async def _find_by_statistic(
         return set()
     query = select(rows.run_id).where(compare_statistic(term, rows))
     if term.kind == "series":
-        query = query.where(rows.partition.in_(await _list_setups(session, terms, scope)))
+        query = query.where(rows.partition.in_(_select_setups(terms, scope)))
     found = set(await session.scalars(query.limit(FEW + 1)))
     return found if len(found) <= FEW else None
 
 
-async def _list_setups(session: Session, terms: Sequence[Term], scope: ListScope) -> list[int]:
-    query = select(SetupRow.id).where(
+def _select_setups(terms: Sequence[Term], scope: ListScope) -> Select[int]:
+    return select(SetupRow.id).where(
         SetupRow.project_id.in_(scope.project_ids),
         *(build_setup_condition(term, scope) for term in terms if is_about_setup(term)),
     )
-    return list(await session.scalars(query))
 
 
-async def _sort_few(
-    session: Session, runs: Sequence[str], rows: StatisticRows | None, wanted: WantedPage
-) -> Listed:
-    order = wanted.order
-    values = {} if rows is None else await _load_values(session, runs, rows, wanted)
-    sign = -1 if order.is_descending else 1
-    having = sorted(values, reverse=order.is_descending)
-    having.sort(key=lambda run_id: sign * values[run_id])
-    lacking = sorted(set(runs) - values.keys(), reverse=order.is_descending)
-    listed = [(run_id, values.get(run_id)) for run_id in (*having, *lacking)]
-    return [row for row in listed if _follows(row, wanted.after, order)][: wanted.limit + 1]
+async def _list_by_statistic(session: Session, wanted: WantedPage) -> Listed:
+    """Returns the runs of a page in the order of an index of a statistic.
 
-
-async def _load_values(
-    session: Session, runs: Sequence[str], rows: StatisticRows, wanted: WantedPage
-) -> dict[str, Any]:
-    """Returns the statistic of those of some runs that have it."""
-    order, query = wanted.order, select(rows.run_id, rows.value).where(rows.value.is_not(None))
-    for term in wanted.terms:
-        is_same = (term.kind, term.field, term.statistic) == (
-            order.kind,
-            order.field,
-            order.statistic,
-        )
-        if is_same and not term.is_negated:
-            # All of the runs fit the term: an index has them beside each other.
-            near = query.where(compare_statistic(term, rows))
-            if order.kind == "series":
-                setups = await _list_setups(session, wanted.terms, wanted.scope)
-                near = near.where(rows.partition.in_(setups))
-            found = (await session.execute(near.limit(FEW + 1))).all()
-            if len(found) <= FEW:
-                wanted_ids = set(runs)
-                return {row[0]: row[1] for row in found if row[0] in wanted_ids}
-    query = query.where(rows.condition, is_one_of(session, rows.run_id, runs))
-    return dict((await session.execute(query)).all())
-
-
-def _follows(row: tuple[str, Any], after: PageEnd | None, order: OrderKey) -> bool:
-    if after is None:
-        return True
-    run_id, value = row
-    if (value is None) != (after.value is None):
-        return value is None
-    if value == after.value:
-        return run_id < after.id if order.is_descending else run_id > after.id
-    return bool(value < after.value if order.is_descending else value > after.value)
-
-
-async def _walk(session: Session, rows: StatisticRows | None, wanted: WantedPage) -> Listed:
+    The runs without the statistic follow all others.
+    """
+    rows = find_rows(wanted.orders[0], wanted.scope)
     listed: Listed = []
     after = wanted.after
-    if rows is not None and (after is None or after.value is not None):
-        partitions = await _list_partitions(session, wanted)
-        if partitions:
-            listed = await _list_having(session, rows, partitions, wanted)
+    if rows is not None and (after is None or after.values[0] is not None):
+        page = _select_having(session, rows, wanted)
+        listed = [(row[0], (row[1],)) for row in await session.execute(page)]
         after = None
     if len(listed) > wanted.limit:
         return listed
-    lacking = await session.scalars(select_lacking(rows, wanted, after))
-    return [*listed, *((run_id, None) for run_id in lacking)][: wanted.limit + 1]
+    lacking = await session.scalars(_select_lacking(rows, wanted, after))
+    return [*listed, *((run_id, (None,)) for run_id in lacking)][: wanted.limit + 1]
 
 
-async def _list_partitions(session: Session, wanted: WantedPage) -> Sequence[int]:
-    """Returns the parts of the index of the key that the page may have runs of."""
-    if wanted.order.kind == "threshold":
-        return wanted.scope.thresholds[wanted.order.field]
-    return await _list_setups(session, wanted.terms, wanted.scope)
+def _select_having(session: Session, rows: StatisticRows, wanted: WantedPage) -> Select[Any]:
+    """Returns the query of the runs with the statistic."""
+    (order,), scope = wanted.orders, wanted.scope
+    if order.kind == "series":
+        partitions = _select_setups(wanted.terms, scope)
+        terms = [term for term in wanted.terms if not is_about_setup(term)]
+    else:
+        partitions = select(ThresholdRow.id).where(
+            ThresholdRow.id.in_(scope.thresholds[order.field])
+        )
+        terms = list(wanted.terms)
+    query: Select[Any] = select(rows.run_id, rows.value).where(
+        rows.condition, rows.value.is_not(None)
+    )
+    of_value = [term for term in terms if _is_of_key(term, order)]
+    query = query.where(*(compare_statistic(term, rows) for term in of_value))
+    if len(terms) > len(of_value):
+        others = build_run_conditions((term for term in terms if term not in of_value), scope)
+        query = query.where(exists().where(RunRow.id == rows.run_id, *others))
+    key = SortKey(rows.value, "number", is_descending=order.is_descending)
+    if session.get_bind().dialect.name == "sqlite":
+        # SQLite leaves a part of the index at the first row that comes after a full page.
+        query = query.where(rows.partition.in_(partitions))
+        return sort_page(query, [key], rows.run_id, after=wanted.after, limit=wanted.limit)
+    each = partitions.subquery("each")
+    query = query.where(rows.partition == each.c.id)
+    page = sort_page(query, [key], rows.run_id, after=wanted.after, limit=wanted.limit)
+    part = page.lateral("part")
+    key = replace(key, expression=part.c[rows.value.key])
+    merged = select(part.c.run_id, key.expression).select_from(each.join(part, true()))
+    return sort_page(merged, [key], part.c.run_id, after=None, limit=wanted.limit)
 
 
-def select_lacking(
+def _is_of_key(term: Term, order: OrderKey) -> bool:
+    """Returns whether a term compares the statistic that is the key of the order."""
+    names = (term.kind, term.field, term.statistic)
+    return names == (order.kind, order.field, order.statistic) and not term.is_negated
+
+
+def _select_lacking(
     rows: StatisticRows | None, wanted: WantedPage, after: PageEnd | None
 ) -> Select[Any]:
-    """Returns the query of the runs without the statistic, which follow all others."""
+    """Returns the query of the runs without the statistic."""
     query: Select[Any] = select(RunRow.id).where(
         RunRow.project_id.in_(wanted.scope.project_ids),
         *build_run_conditions(wanted.terms, wanted.scope),
@@ -306,45 +336,51 @@ def select_lacking(
         query = query.where(
             ~exists().where(rows.run_id == RunRow.id, rows.condition, rows.value.is_not(None))
         )
-    return sort_page(
-        query,
-        SortKey(RunRow.id, "text"),
-        RunRow.id,
-        is_descending=wanted.order.is_descending,
-        after=None if after is None else replace(after, value=after.id),
-        limit=wanted.limit,
-    )
+    key = SortKey(RunRow.id, "text", is_descending=wanted.orders[0].is_descending)
+    place = None if after is None else PageEnd((after.id,), after.id)
+    return sort_page(query, [key], RunRow.id, after=place, limit=wanted.limit)
 
 
-async def _list_having(
-    session: Session, rows: StatisticRows, partitions: Sequence[int], wanted: WantedPage
-) -> Listed:
-    """Returns the first runs with the statistic."""
-    order = wanted.order
-    not_held = (term for term in wanted.terms if order.kind != "series" or not is_about_setup(term))
-    conditions = build_run_conditions(not_held, wanted.scope)
-    if len(partitions) <= MAX_PARTITIONS:
-        walk = Walk(
-            order.statistic,
-            wanted.scope.series[order.field] if order.kind == "series" else None,
-            conditions,
-            order.is_descending,
-            wanted.after,
-            wanted.limit + 1,
+async def _list_by_groups(session: Session, wanted: WantedPage) -> Listed | None:
+    """Returns the runs of a page, the runs of each value of the first key in the order of the rest.
+
+    `None` if the page has runs of too many values.
+    """
+    listed: Listed = []
+    values = await _list_values(session, wanted)
+    for value in values[:_MAX_GROUPS]:
+        part = replace(
+            wanted,
+            terms=[*wanted.terms, Term(wanted.orders[0].field, "text", "is", (value,), 0)],
+            orders=wanted.orders[1:],
+            after=_find_end(wanted, value),
+            limit=wanted.limit - len(listed),
         )
-        found = await partition_walk.list_first(session, walk, partitions)
-        return [(row.run_id, row.value) for row in found]
-    query: Select[Any] = select(rows.run_id, rows.value).where(
-        rows.condition, rows.value.is_not(None), rows.partition.in_(partitions)
+        rows = await list_page(session, part)
+        listed += [(run_id, (value, *rest)) for run_id, rest in rows]
+        if len(listed) > wanted.limit:
+            return listed
+    return listed if len(values) <= _MAX_GROUPS else None
+
+
+def _find_end(wanted: WantedPage, value: str) -> PageEnd | None:
+    """Returns the end of the page before among the runs with a value of the first key."""
+    after = wanted.after
+    if after is None or after.values[0] != value:
+        return None
+    return replace(after, values=after.values[1:])
+
+
+async def _list_values(session: Session, wanted: WantedPage) -> list[str]:
+    """Returns the values of the first key from that of the page before on, in order."""
+    first = wanted.orders[0]
+    column = OF_EXPERIMENT[first.field]
+    query: Select[Any] = select(column).where(
+        ExperimentRow.project_id.in_(wanted.scope.project_ids),
+        *build_experiment_conditions(filter(is_about_experiment, wanted.terms), wanted.scope),
     )
-    if conditions:
-        query = query.join(RunRow, RunRow.id == rows.run_id).where(*conditions)
-    query = sort_page(
-        query,
-        SortKey(rows.value, "number"),
-        rows.run_id,
-        is_descending=order.is_descending,
-        after=wanted.after,
-        limit=wanted.limit,
-    )
-    return [(row[0], row[1]) for row in await session.execute(query)]
+    if wanted.after is not None:
+        value = wanted.after.values[0]
+        query = query.where(column <= value if first.is_descending else column >= value)
+    order = column.desc() if first.is_descending else column.asc()
+    return list(await session.scalars(query.distinct().order_by(order).limit(_MAX_GROUPS + 1)))

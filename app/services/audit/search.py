@@ -37,11 +37,11 @@ async def search(
         session, _restrict_to_permitted(principal, wanted), before=before, limit=keys.limit + 1
     )
     shown = found[: keys.limit]
-    more = len(found) > keys.limit
-    return Page(
-        items=await _views(session, shown),
-        next_cursor=encode_cursor(request.sort, shown[-1].id, str(shown[-1].id)) if more else None,
-    )
+    cursor = None
+    if len(found) > keys.limit:
+        last = shown[-1].id
+        cursor = encode_cursor(request.sort, (last,), str(last))
+    return Page(items=await _views(session, shown), next_cursor=cursor)
 
 
 async def export(

@@ -37,7 +37,7 @@ async def list_experiments(
     orders, scope = found.orders, found.scope
     types = [await experiment_lists.find_key_type(session, one, scope) for one in orders]
     place = read_place(read_cursor_of_keys(request, len(orders)), types)
-    page = WantedPage(found.terms, orders[0], scope, place, request.limit, orders[1:])
+    page = WantedPage(found.terms, orders, scope, place, request.limit)
     listed = await experiment_lists.list_page(session, page)
     shown = [row for row, _ in listed[: request.limit]]
     views = await build_experiment_views(session, shown)

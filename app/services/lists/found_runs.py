@@ -31,7 +31,7 @@ async def find_ids(
         InvalidError: Any fault of the filter; its pointer is `/filter`.
     """
     request = await resolve(session, principal, text, sort=sort)
-    page = WantedPage(request.terms, request.order, request.scope, None, limit)
+    page = WantedPage(request.terms, request.orders, request.scope, None, limit)
     # A page has one row more if there are more.
     return [run_id for run_id, _ in await run_lists.list_page(session, page)][:limit]
 

@@ -101,18 +101,13 @@ async def resolve(
     thresholds = await _find_thresholds(session, principal, terms, orders, found_columns)
     await _check_series(session, principal, terms, set(series))
     await _check_members(session, principal, terms)
-    scope = replace(build_scope(principal), series=series, thresholds=thresholds)
-    return ListRequest(terms, orders, found_columns, scope)
-
-
-def build_scope(principal: Principal) -> ListScope:
-    """Returns what the caller may read, without names of series and thresholds."""
     slugs = {
-        one.project_id: one.slug
-        for one in principal.memberships
-        if one.project_id in principal.project_ids
+        membership.project_id: membership.slug
+        for membership in principal.memberships
+        if membership.project_id in principal.project_ids
     }
-    return ListScope(principal.project_ids, slugs, {}, {})
+    scope = ListScope(principal.project_ids, slugs, series, thresholds)
+    return ListRequest(terms, orders, found_columns, scope)
 
 
 async def _find_thresholds(

@@ -90,7 +90,7 @@ async def list_groups(
     if after is not None:
         keyed = _skip(keyed, after)
     shown = [group for _, _, group in keyed[: request.limit]]
-    keys = [(row_id, value) for value, row_id, _ in keyed[: request.limit + 1]]
+    keys = [(row_id, (value,)) for value, row_id, _ in keyed[: request.limit + 1]]
     return Page(items=shown, next_cursor=pages.find_next(keys, request))
 
 

@@ -6,19 +6,18 @@ from typing import Any
 
 import orjson
 
-from app.db.engine import Database, Session
+from app.db.engine import Session
 from app.db.models.experiments import RunRow
-from app.db.prepared import Plan, carry_out, carry_out_in_snapshot
+from app.db.prepared import carry_out
 from app.db.repositories import experiments as rows
 from app.db.repositories import jobs as job_rows
-from app.db.repositories import run_index, run_lists, runs_by_keys
+from app.db.repositories import run_lists
 from app.db.repositories import workers as worker_rows
 from app.db.repositories.list_sorting import read_place
-from app.db.repositories.listed_runs import ListedRuns
-from app.db.repositories.run_lists import Listed, WantedPage
+from app.db.repositories.run_lists import WantedPage
 from app.domain.errors import NotFoundError
 from app.domain.list_filters import RunFilter
-from app.domain.paging import Keys, PageRequest, read_cursor_of_keys
+from app.domain.paging import PageRequest, read_cursor_of_keys
 from app.domain.principal import Principal
 from app.services.lists import columns, requests
 from app.services.views import pages
@@ -31,7 +30,6 @@ from app.services.views.runs import (
     plan_documents,
     run_views,
 )
-from palestra.contract.filters import Term
 from palestra.contract.resources import ProvenanceView, RunDetail
 
 __all__ = ["PageRequest", "RunFilter", "RunPage", "find", "get", "list_runs", "read_provenance"]
@@ -51,7 +49,7 @@ class RunPage:
 
 
 async def list_runs(
-    database: Database, principal: Principal, wanted: RunFilter, request: PageRequest
+    session: Session, principal: Principal, wanted: RunFilter, request: PageRequest
 ) -> RunPage:
     """Returns a page of the runs of the caller's projects, in the order of any key.
 
@@ -60,37 +58,6 @@ async def list_runs(
         InvalidError: If filter, key, columns or page are not valid.
     """
     terms = [*wanted.list_terms(), *requests.read_terms(wanted.filter, "runs", principal)]
-    orders = requests.read_order(request.sort, "runs")
-    after = read_cursor_of_keys(request, len(orders))
-    if not wanted.columns and run_index.is_covered(orders, terms):
-        place = read_place(after, ["number"])
-        page = WantedPage(terms, orders[0], requests.build_scope(principal), place, request.limit)
-        found = await carry_out_in_snapshot(database, _plan_by_index(database.dialect_name, page))
-        if found is not None:
-            keys, listed = found
-            return RunPage(build_documents(listed), pages.find_next(keys, request))
-    async with database.read() as session:
-        return await _list_runs(session, principal, wanted, request, terms, after)
-
-
-def _plan_by_index(dialect: str, page: WantedPage) -> Plan[tuple[Listed, ListedRuns] | None]:
-    keys = yield from run_index.plan_page(dialect, page)
-    if keys is None:
-        return None
-    run_ids = [run_id for run_id, _ in keys[: page.limit]]
-    # Rights are not taken from copies in summaries.
-    listed = yield from plan_documents(run_ids, frozenset(page.scope.project_ids))
-    return keys, listed
-
-
-async def _list_runs(
-    session: Session,
-    principal: Principal,
-    wanted: RunFilter,
-    request: PageRequest,
-    terms: Sequence[Term],
-    after: tuple[Keys, str] | None,
-) -> RunPage:
     if wanted.experiment_id is not None and not await rows.list_by_public_id(
         session, principal.project_ids, wanted.experiment_id
     ):
@@ -99,12 +66,10 @@ async def _list_runs(
         session, principal, "runs", terms=terms, sort=request.sort, columns=wanted.columns
     )
     types = [await run_lists.find_key_type(session, one, found.scope) for one in found.orders]
-    first, *further = found.orders
-    place = read_place(after, types)
-    page = WantedPage(terms, first, found.scope, place, request.limit, tuple(further))
-    keys = await runs_by_keys.list_page(session, page)
-    run_ids = [run_id for run_id, _ in keys[: request.limit]]
-    plan = plan_documents(run_ids, principal.project_ids)
+    place = read_place(read_cursor_of_keys(request, len(found.orders)), types)
+    page = WantedPage(terms, found.orders, found.scope, place, request.limit)
+    keys = await run_lists.list_page(session, page)
+    plan = plan_documents([run_id for run_id, _ in keys[: request.limit]], principal.project_ids)
     listed = await carry_out(session, plan)
     items = build_documents(listed)
     of_runs = [(row.project_id, row.experiment_id) for row in listed.rows]

@@ -27,21 +27,18 @@ async def cut(
     )
 
 
-def _place(row: Any, column: str) -> tuple[Any, str]:
-    return encode_key(getattr(row, column)), str(row.id)
+def _place(row: Any, column: str) -> tuple[tuple[Any], str]:
+    return (encode_key(getattr(row, column)),), str(row.id)
 
 
-def find_next(keys: Sequence[tuple[str, Any]], request: PageRequest) -> str | None:
+def find_next(keys: Sequence[tuple[str, tuple[Any, ...]]], request: PageRequest) -> str | None:
     """Returns the cursor of the next page.
 
     Args:
-        keys: ID and sort value of each row, of one row more if there is a next page. The value is
-            a tuple in the order of several keys.
+        keys: ID and values of the keys of each row, of one row more if there is a next page.
         request: The request for this page.
     """
     if len(keys) <= request.limit:
         return None
-    row_id, value = keys[request.limit - 1]
-    if isinstance(value, tuple):
-        return encode_cursor(request.sort, tuple(map(encode_key, value)), row_id)
-    return encode_cursor(request.sort, encode_key(value), row_id)
+    row_id, values = keys[request.limit - 1]
+    return encode_cursor(request.sort, tuple(map(encode_key, values)), row_id)

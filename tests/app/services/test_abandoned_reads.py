@@ -15,7 +15,7 @@ from app.client_presence import READER, ClientPresence
 from app.db import faults
 from app.db.drivers.postgresql import PipelinedConnection
 from app.db.engine import Database
-from app.db.prepared import Plan, Read, Rows, carry_out_in_snapshot, fetch_all
+from app.db.prepared import Plan, Read, Rows, carry_out, fetch_all
 from tests.support.statements import ENDLESS
 from tests.support.waiting import until
 
@@ -150,7 +150,8 @@ async def test_a_plan_for_a_client_that_left_ends_no_statement_of_another(
     async def read() -> None:
         READER.set(client)
         with contextlib.suppress(OperationalError):
-            await carry_out_in_snapshot(opened, plan())
+            async with opened.read() as session:
+                await carry_out(session, plan())
 
     for _ in range(50):
         await asyncio.create_task(read())

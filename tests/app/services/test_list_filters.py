@@ -1,14 +1,13 @@
 """Lists filtered, sorted and paged in SQL equal those that plain Python makes of all rows."""
 
 import itertools
-import random
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from app.daemons.summariser import Summariser
-from app.db.repositories import run_index, run_lists
+from app.db.repositories import run_lists
 from app.domain.errors import InvalidError
 from app.domain.list_filters import ExperimentFilter, RunFilter
 from app.domain.paging import PageRequest
@@ -290,17 +289,3 @@ async def test_cursors_of_another_key_are_refused(listed: World) -> None:
         with pytest.raises(InvalidError) as caught:
             await read_page(listed.database, listed.admin, RunFilter(), request)
         assert caught.value.code == "invalid_cursor"
-
-
-@both_databases
-async def test_random_pages_of_many_setups_are_those_of_one_list(
-    listed: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    chooser = random.Random(5)
-    for setups in (60, 1):
-        monkeypatch.setattr(run_lists, "MAX_PARTITIONS", setups)
-        monkeypatch.setattr(run_index, "MAX_PARTITIONS", setups)
-        for sort in ("-evaluation/mean.best", "loss/td"):
-            whole = await name_runs(listed, sort=sort)
-            limit = chooser.randint(1, 3)
-            assert await name_runs(listed, sort=sort, limit=limit) == whole

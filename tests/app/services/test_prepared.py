@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError
 from app.db.clock import Timestamp
 from app.db.engine import Database
 from app.db.models.pools import PoolRow
-from app.db.prepared import Read, Write, carry_out_in_snapshot, fetch_all, prepare, write
+from app.db.prepared import Read, Write, fetch_all, prepare, write
 from tests.support.server_fixture import World
 
 pytestmark = pytest.mark.both_databases(
@@ -48,15 +48,3 @@ def test_what_a_statement_requires_is_no_constant(dialect: str) -> None:
     statement = prepare(insert(_POOLS), dialect, ("id", "name", "created_at"))
     assert not {"id", "name", "created_at"} & statement.constants.keys()
     assert "created_at" in statement.converters
-
-
-async def test_a_plan_reads_in_a_snapshot_of_its_own(world: World, database: Database) -> None:
-    query = select(PoolRow.name.label("name"))
-
-    def plan():  # type: ignore[no-untyped-def]
-        (first,) = yield [Read(query, {})]
-        async_rows = yield [Read(query, {})]
-        return first, async_rows[0]
-
-    first, second = await carry_out_in_snapshot(database, plan())
-    assert [row.name for row in first] == [row.name for row in second] == ["default"]

@@ -12,7 +12,7 @@ from sqlalchemy import select, update
 from app.db.clock import db_now
 from app.db.models.experiments import ExperimentRow, RunRow
 from app.db.models.summaries import SeriesNameRow, SeriesSummaryRow, SetupRow
-from app.db.repositories import run_lists, runs_by_keys
+from app.db.repositories import run_lists
 from app.domain.errors import InvalidError
 from app.domain.list_filters import ExperimentFilter, RunFilter
 from app.domain.paging import PageRequest
@@ -124,7 +124,7 @@ async def test_runs(
     many: World, text: str, few: int, groups: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_lists, "FEW", few)
-    monkeypatch.setattr(runs_by_keys, "_MAX_GROUPS", groups)
+    monkeypatch.setattr(run_lists, "_MAX_GROUPS", groups)
     chooser = random.Random(f"{text} {few} {groups}")
     columns = tuple(key for key in RUN_KEYS if not key.startswith("reached."))
     views = await list_runs(many, text, columns=columns)

@@ -20,7 +20,7 @@ COLUMNS = ("created_at", "name")
 )
 def test_a_cursor_is_decoded_as_it_was_encoded(value: int | str) -> None:
     page = build_keyset(
-        PageRequest(sort="-name", cursor=encode_cursor("-name", value, "exp-1")), COLUMNS
+        PageRequest(sort="-name", cursor=encode_cursor("-name", (value,), "exp-1")), COLUMNS
     )
     assert page.after == (value, "exp-1")
     assert page.descending

@@ -1,4 +1,4 @@
-"""Pages of runs that an index lists alone equal those of the other plans, and are valid JSON."""
+"""The JSON of a list of runs is that of its models, and evaluations are read once."""
 
 import json
 import math
@@ -8,7 +8,6 @@ import pytest
 from sqlalchemy import update
 
 from app.db.models.experiments import RunRow
-from app.db.repositories import run_index
 from app.domain.list_filters import RunFilter
 from app.domain.paging import PageRequest
 from app.services.runs import runs
@@ -21,32 +20,10 @@ from tests.support.server_fixture import World
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.both_databases(
-        "The plans of a page have other statements for each database.",
-        of=(
-            "app.db.repositories.partition_walk",
-            "app.db.repositories.run_index",
-            "app.services.runs.runs",
-        ),
+        "Prepared statements read other types of each driver.",
+        of=("app.db.repositories.listed_runs",),
     ),
 ]
-
-
-SORTS = ("evaluation/mean.best", "-evaluation/mean.best", "-loss/td", "loss/td.count", "-no/series")
-FILTERS = ("", "agent:dqn", "-agent:dqn env:~CART", "project:default", "agent:nothing")
-
-
-@pytest.mark.parametrize("most", [500, 1, 0])
-@pytest.mark.parametrize("text", FILTERS)
-async def test_pages_equal_those_of_the_other_plans(
-    listed: World, text: str, most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(run_index, "MAX_PARTITIONS", most)
-    for sort in SORTS:
-        # A list with columns is not read by the index alone.
-        expected = [view.id for view in await list_runs(listed, text, sort=sort, columns=("id",))]
-        for limit in (1, 2, 3, 100):
-            found = await list_runs(listed, text, sort=sort, limit=limit)
-            assert [view.id for view in found] == expected, (sort, limit)
 
 
 @pytest.mark.parametrize("sort", ["-evaluation/mean.best", "-created"])
@@ -57,7 +34,9 @@ async def test_the_json_of_a_list_is_that_of_its_models(listed: World, sort: str
         await session.execute(update(RunRow).where(RunRow.seed == 1).values(changes))
     wanted = RunFilter(columns=("agent.gamma", "evaluation/mean.last", "finding"))
     for selected in (RunFilter(), wanted):
-        page = await runs.list_runs(listed.database, listed.admin, selected, PageRequest(sort=sort))
+        async with listed.database.read() as session:
+            request = PageRequest(sort=sort)
+            page = await runs.list_runs(session, listed.admin, selected, request)
         items = json.loads(page.encode())["items"]
         assert len(items) == 4
         for item in items:
