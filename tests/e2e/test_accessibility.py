@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
-from app.services.experiments import experiments
+from app.services.experiments.submission import submit as submit_definition
 from app.services.projects import thresholds
 from palestra.contract.states import Cause, Outcome
 from palestra.contract.thresholds import ThresholdRequest
@@ -77,7 +77,7 @@ async def _train(world: World) -> str:
         submission = make_submission(document, seeds=(0, 1, 2))
         submission = submission.model_copy(update={"provenance": {"git": git}})
         async with world.database.write() as session:
-            experiment, _ = await experiments.submit(session, world.admin, submission)
+            experiment, _ = await submit_definition(session, world.admin, submission)
         for slot, job in enumerate(await world.list_jobs(experiment_id=experiment.id)):
             content = [
                 records.make_points("", "q/mean", STEPS, [800.0] * len(STEPS)),

@@ -10,7 +10,7 @@ from sqlalchemy import select
 from app.db.models import Base, MembershipRow, PoolRow, ProjectRow, UserRow
 from app.domain.principal import Principal
 from app.services.access import logins, tokens
-from app.services.experiments import experiments
+from app.services.experiments.submission import submit as submit_definition
 from app.services.jobs import jobs
 from palestra.contract.access import TokenRequest
 from palestra.contract.job_options import Submission
@@ -78,7 +78,7 @@ class MarkedProject:
         }
         async with self.served.database.write() as session:
             request = Submission.model_validate_json(json.dumps(body))
-            return (await experiments.submit(session, self.owner, request))[0]
+            return (await submit_definition(session, self.owner, request))[0]
 
     async def _send(self, attempt: str, batch: list[dict[str, Any]]) -> None:
         name = f"{self.side} {attempt}"

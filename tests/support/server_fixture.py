@@ -17,7 +17,7 @@ from app.domain.queue import usage
 from app.services import pools
 from app.services.access import principals
 from app.services.attempts import claims, leases
-from app.services.experiments import experiments
+from app.services.experiments.submission import submit as submit_definition
 from app.services.jobs import job_creation, jobs, retries
 from app.services.runs import runs
 from app.services.workers import enrolment_tokens, heartbeats, workers
@@ -189,7 +189,7 @@ class World:
         self, document: dict[str, Any] | None = None, *, by: Principal | None = None, **options: Any
     ) -> tuple[ExperimentDetail, bool]:
         async with self.database.write() as session:
-            return await experiments.submit(
+            return await submit_definition(
                 session, by or self.admin, make_submission(document, **options)
             )
 

@@ -14,7 +14,12 @@ from app.api.resource_router import ResourceRouter
 from app.api.strict_body import LARGE, JsonBody
 from app.domain.paging import PageRequest
 from app.services.access import rights
-from app.services.experiments import experiments, submission_plan, submission_preview
+from app.services.experiments import (
+    experiments,
+    submission,
+    submission_plan,
+    submission_preview,
+)
 from app.services.idempotency import Answer
 from app.services.lists import experiment_list
 from app.services.lists.experiment_list import ExperimentFilter
@@ -105,7 +110,7 @@ async def submit_experiment(
     """
 
     async def change() -> Answer:
-        view, created = await experiments.submit(session, principal, body)
+        view, created = await submission.submit(session, principal, body)
         query = f"?project={view.project}" if principal.is_within_project else ""
         return answer(view, 201 if created else 200, f"/api/v1/experiments/{view.id}{query}")
 

@@ -197,16 +197,6 @@ async def find_submission(session: Session, submission_id: int) -> SubmissionRow
     return await session.get(SubmissionRow, submission_id)
 
 
-async def load_seeds(session: Session, experiment: ExperimentRow) -> frozenset[int]:
-    """Returns the seeds for which the experiment has a first replicate."""
-    query = select(RunRow.seed).where(
-        RunRow.project_id == experiment.project_id,
-        RunRow.experiment_id == experiment.id,
-        RunRow.replicate == 0,
-    )
-    return frozenset(await session.scalars(query))
-
-
 async def list_runs_for_seeds(
     session: Session, experiment: ExperimentRow, seeds: Collection[int]
 ) -> Sequence[RunRow]:

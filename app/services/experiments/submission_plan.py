@@ -1,24 +1,18 @@
 """What a submission would queue, found without writing anything."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
 from app.db import clock
 from app.db.engine import Session
-from app.db.models.experiments import ExperimentRow
 from app.db.repositories import access as access_rows
 from app.db.repositories import experiments as rows
 from app.db.repositories.start_order import LoadedJob
 from app.domain.principal import Principal
 from app.domain.queue.equipment import Needs
 from app.domain.queue.start_order import Group, QueuedJob
-from app.services import offers
-from app.services.experiments import experiments, unapplied_options
-from app.services.jobs import dependencies
-from app.services.jobs.job_creation import group_into_packs
-from app.services.queue import quotas
-from palestra.contract import advice
+from app.services.experiments import submission
+from app.services.experiments.submission import TrainingPlan
 from palestra.contract.identity import compute_experiment_id, hash_identity
 from palestra.contract.job_options import Submission
 from palestra.contract.views import SubmissionWarning
@@ -48,95 +42,56 @@ class SubmissionPlan:
     warnings: tuple[SubmissionWarning, ...]
 
 
-async def plan(session: Session, principal: Principal, submission: Submission) -> SubmissionPlan:
-    """Checks a submission as `experiments.submit` does; returns the runs and jobs to create.
+async def plan(session: Session, principal: Principal, submitted: Submission) -> SubmissionPlan:
+    """Checks a submission as `submission.submit` does; returns the runs and jobs to create.
 
     Args:
         session: A writing session, in which nothing is written: the checks lock the pool.
         principal: The caller.
-        submission: The submission.
+        submitted: The submission.
 
     Raises:
-        InvalidError: If no worker of the pool can execute it.
+        InvalidError: If no worker of the pool can execute it; `too_many_seeds`.
         ForbiddenError: If the caller may not submit it.
         ConflictError: If another experiment of the project has the same ID by collision;
-            `storage_limit_reached`.
+            `storage_limit_reached`; `quota_exceeded`; `dependency_failed`.
     """
-    project_id, submission = await experiments.check(session, principal, submission)
-    options, definition = submission.options, submission.definition
-    experiment_id = compute_experiment_id(definition, submission.code)
-    identity = hash_identity(definition, submission.code)
+    accepted = await submission.accept(session, principal, submitted)
+    project_id, completed = accepted.project_id, accepted.submission
+    experiment_id = compute_experiment_id(completed.definition, completed.code)
+    identity = hash_identity(completed.definition, completed.code)
     experiment = await rows.find_by_identity(session, project_id, identity)
     if experiment is not None:
         # The same definition may have been submitted with another name.
         experiment_id = experiment.id
     elif await rows.find(session, project_id, experiment_id) is not None:
-        raise experiments.refuse_taken_id()
-    seeds, earlier = await _find_seeds_to_train(session, experiment, submission)
-    needs = _needs_of(submission)
-    packs = group_into_packs(seeds, options, needs.agent)
-    queued = len(packs) + len(seeds) * len(options.then)
-    if packs:
-        await quotas.check_queued(
-            session, project_id, principal.user_id, options.pool, queued, "/options/pool"
-        )
-        await dependencies.check(session, project_id, options.after, options.on, "/options")
-    warnings = list(advice.list_warnings(definition, options))
-    warnings += await offers.list_warnings(session, definition, options)
-    if experiment is not None:
-        warnings += await _list_unapplied_options(session, experiment, submission, seeds)
+        raise submission.build_taken_id()
+    training = await submission.plan_training(session, principal, accepted, experiment)
     slugs = await access_rows.load_project_slugs(session, {project_id})
-    group = Group(options.priority_class, project_id, principal.user_id)
+    group = Group(completed.options.priority_class, project_id, principal.user_id)
     return SubmissionPlan(
         project_id=project_id,
         project=slugs[project_id],
         user_id=principal.user_id,
-        submission=submission,
+        submission=completed,
         experiment_id=experiment_id,
         exists=experiment is not None,
-        seeds=tuple(seeds),
-        packs=tuple(map(len, packs)),
-        jobs=await _build_jobs(session, group, experiment_id, submission, packs, earlier),
-        needs=needs,
-        warnings=tuple(warnings),
+        seeds=tuple(seed for pack in training.packs for seed in pack),
+        packs=tuple(map(len, training.packs)),
+        jobs=await _build_jobs(session, group, experiment_id, completed, training),
+        needs=_needs_of(completed),
+        warnings=training.warnings,
     )
 
 
-async def _find_seeds_to_train(
-    session: Session, experiment: ExperimentRow | None, submission: Submission
-) -> tuple[list[int], int]:
-    """Returns the seeds that would be trained, and how many runs the experiment has before them."""
-    wanted = submission.options.seeds
-    if experiment is None:
-        return list(wanted), 0
-    known = await rows.load_seeds(session, experiment)
-    new = [seed for seed in wanted if seed not in known]
-    tested = (
-        await experiments.find_runs_to_train(session, experiment, wanted)
-        if submission.options.schedule.writes_training_state
-        else []
-    )
-    key = (experiment.project_id, experiment.id)
-    there = sum((await rows.count_runs(session, [key]))[key].values())
-    return [*new, *(run.seed for run in tested)], max(0, there - len(tested))
-
-
-async def _list_unapplied_options(
-    session: Session, experiment: ExperimentRow, submission: Submission, seeds: Sequence[int]
-) -> list[SubmissionWarning]:
-    runs = await rows.list_runs_for_seeds(session, experiment, seeds)
-    queued = {run.id for run in runs}
-    return await unapplied_options.list_warnings(session, experiment, submission.options, queued)
-
-
-def _needs_of(submission: Submission) -> Needs:
-    definition = submission.definition
-    agent, environment = experiments.name_parts(definition)
+def _needs_of(completed: Submission) -> Needs:
+    definition = completed.definition
+    agent, environment = submission.name_parts(definition)
     return Needs(
         kind=definition.kind,
         environment=environment,
         agent=agent,
-        code=submission.code.model_dump(mode="json"),
+        code=completed.code.model_dump(mode="json"),
         formats=frozenset(definition.export.formats),
         any_version=False,
     )
@@ -146,16 +101,16 @@ async def _build_jobs(
     session: Session,
     group: Group,
     experiment_id: str,
-    submission: Submission,
-    packs: Sequence[Sequence[int]],
-    earlier: int,
+    completed: Submission,
+    training: TrainingPlan,
 ) -> tuple[LoadedJob, ...]:
-    options, now = submission.options, await clock.now(session)
+    options, now = completed.options, await clock.now(session)
     version = choose_work_order_version(
-        submission.definition.schema_version, options.resources, None
+        completed.definition.schema_version, options.resources, None
     )
     schedule, limits = options.schedule, options.limits
-    places = accumulate(map(len, packs), initial=earlier)
+    sizes = map(len, training.packs)
+    places = accumulate(sizes, initial=training.first_place)
     return tuple(
         LoadedJob(
             job=QueuedJob(
@@ -176,5 +131,5 @@ async def _build_jobs(
             wall_seconds=limits.wall_seconds or 0,
             allow_code_change=False,
         )
-        for number, place in zip(range(len(packs)), places, strict=False)
+        for number, place in zip(range(len(training.packs)), places, strict=False)
     )

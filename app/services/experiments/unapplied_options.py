@@ -1,12 +1,11 @@
 """Options of a submission that had no effect, because its runs existed with other options."""
 
-from collections.abc import Collection
+from collections.abc import Sequence
 from typing import Any
 
 from app.db.engine import Session
-from app.db.models.experiments import ExperimentRow
+from app.db.models.experiments import RunRow
 from app.db.models.jobs import JobRow
-from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import jobs as job_rows
 from palestra.contract.job_options import JobOptions
 from palestra.contract.views import SubmissionWarning
@@ -15,20 +14,18 @@ _MEMBERS = ("schedule", "pool", "priority", "resources", "limits")
 
 
 async def list_warnings(
-    session: Session, experiment: ExperimentRow, options: JobOptions, queued: Collection[str]
+    session: Session, runs: Sequence[RunRow], options: JobOptions
 ) -> list[SubmissionWarning]:
     """Returns a warning for each option that differs from that of an existing run.
 
     Args:
         session: A session.
-        experiment: The experiment that was submitted again.
+        runs: Runs of the submitted seeds for which the submission queues no job.
         options: The submitted options.
-        queued: IDs of the runs for which this submission queued a job.
     """
-    known = await experiment_rows.list_runs_for_seeds(session, experiment, options.seeds)
     seeds: dict[str, list[int]] = {}
-    for run in known:
-        if run.id not in queued and run.job_id is not None:
+    for run in runs:
+        if run.job_id is not None:
             seeds.setdefault(run.job_id, []).append(run.seed)
     found: dict[tuple[str, ...], tuple[Any, Any, list[int]]] = {}
     for job in await job_rows.list_by_ids(session, seeds):

@@ -40,42 +40,34 @@ _JOBS_PER_STEP: Final = 100
 """Number of jobs that are queued before other requests may run."""
 
 
-async def queue_training(
-    session: Session,
-    principal: Principal,
-    experiment: ExperimentRow,
-    new: Sequence[RunRow],
-    options: JobOptions,
-) -> None:
-    """Queues training jobs for runs that have no training job yet.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trainings:
+    """Runs of an experiment that have no training job yet, and how they are trained."""
 
-    Each job trains one run, or one pack of runs.
-    """
-    columns = _columns(principal, experiment, options, options.schedule)
+    runs: Sequence[RunRow]
+    options: JobOptions
+    dependencies: Dependencies
+    first_place: int
+    """Place of the first run among the runs of the experiment."""
+
+
+async def queue_trainings(
+    session: Session, principal: Principal, experiment: ExperimentRow, trainings: Trainings
+) -> None:
+    """Queues training jobs, each for one run or one pack of runs."""
+    options, before = trainings.options, trainings.dependencies
+    columns = _columns(principal, experiment, options, options.schedule) | before.columns
     # IDs created within one millisecond are not ordered. Sorting them makes the queue train the
     # seeds in the order of the submission.
-    packs = group_into_packs(new, options, experiment.agent)
-    await quotas.check_queued(
-        session,
-        experiment.project_id,
-        principal.user_id,
-        options.pool,
-        len(packs) + len(new) * len(options.then),
-        "/options/pool",
-    )
-    before = await dependencies.check(
-        session, experiment.project_id, options.after, options.on, "/options"
-    )
-    columns |= before.columns
+    packs = group_into_packs(trainings.runs, options, experiment.agent)
+    first_place = trainings.first_place
     ids = sorted(new_id("job") for _ in packs)
-    key = (experiment.project_id, experiment.id)
-    earlier = sum((await experiment_rows.count_runs(session, [key]))[key].values()) - len(new)
     for first in range(0, len(packs), _JOBS_PER_STEP):
         step = slice(first, first + _JOBS_PER_STEP)
         some = dict(zip(ids[step], packs[step], strict=True))
-        queued = await _queue_packs(session, principal, columns, some, max(0, earlier), before)
+        queued = await _queue_packs(session, principal, columns, some, first_place, before)
         await _queue_follow_ups(session, principal, experiment, options, queued, some)
-        earlier += sum(map(len, some.values()))
+        first_place += sum(map(len, some.values()))
 
 
 async def _queue_packs(
@@ -83,12 +75,12 @@ async def _queue_packs(
     principal: Principal,
     columns: dict[str, Any],
     packs: Mapping[str, Sequence[RunRow]],
-    earlier: int,
+    first_place: int,
     before: Dependencies,
 ) -> Sequence[JobRow]:
-    """Queues one job for each pack; `earlier` runs of the experiment are before the first one."""
+    """Queues one job for each pack."""
     carried = {job_id: [run.id for run in pack] for job_id, pack in packs.items()}
-    places = accumulate(map(len, packs.values()), initial=earlier)
+    places = accumulate(map(len, packs.values()), initial=first_place)
     queued = await rows.insert_jobs(
         session,
         [

@@ -25,7 +25,7 @@ from app.db.models import Base, MembershipRow, ProjectRow, RunRow, SnapshotRow, 
 from app.domain.principal import Principal
 from app.main import create_app
 from app.services.access import logins, tokens
-from app.services.experiments import experiments
+from app.services.experiments.submission import submit as submit_definition
 from app.services.workers import enrolment_tokens
 from app.settings import Settings
 from palestra.contract.access import TokenRequest
@@ -268,7 +268,7 @@ async def _make_other_project(served: AppServer) -> None:
     async with served.database.write() as session:
         owner: Principal = make_principal(project, person, ALL)
         submitted = make_submission(make_definition(name="not yours"), pool="elsewhere")
-        view, _ = await experiments.submit(session, owner, submitted)
+        view, _ = await submit_definition(session, owner, submitted)
         served.names["foreign_experiment"] = view.id
     async with served.client("foreign") as client:
         served.names["foreign_run"] = (await client.get("/api/v1/runs")).json()["items"][0]["id"]

@@ -8,7 +8,7 @@ import pytest
 
 from app.domain.errors import ConflictError, InvalidError
 from app.services.curves import curves, series
-from app.services.experiments import experiments
+from app.services.experiments.submission import submit as submit_definition
 from app.services.jobs import job_creation
 from app.services.offers import check_definition
 from palestra.contract.catalogue import Catalogue
@@ -262,7 +262,7 @@ async def test_a_stored_experiment_with_work_tree_code_remains_usable(
     worker = await world.register()
     stored = make_submission().model_copy(update={"code": GitCode(kind="git", head="a" * 40)})
     async with world.database.write() as session:
-        experiment, _ = await experiments.submit(session, world.admin, stored)
+        experiment, _ = await submit_definition(session, world.admin, stored)
     assert experiment.code == stored.code
     (job,) = await world.list_jobs()
     order = (await world.start(job.id, worker.worker_id)).work_order

@@ -17,7 +17,7 @@ from app.domain.errors import ConflictError, NotFoundError
 from app.domain.principal import Principal
 from app.services import moves
 from app.services.artifacts import artifacts
-from app.services.experiments import experiments
+from app.services.experiments.submission import submit as submit_definition
 from palestra.contract.names import Schedule
 from palestra.contract.states import Cause, Outcome
 from tests.support.artifact_store import AttemptWithStore
@@ -96,9 +96,7 @@ async def test_a_move_beside_a_submission_sees_its_jobs(
     experiment_id = (await live_run.world.run(live_run.run_id)).experiment_id
     document = make_definition(snapshot={"keep_last": 2, "keep_best": True})
     async with live_run.database.write() as session:
-        await experiments.submit(
-            session, live_run.world.admin, make_submission(document, seeds=[1])
-        )
+        await submit_definition(session, live_run.world.admin, make_submission(document, seeds=[1]))
         asked = asyncio.create_task(move())
         await until_locked_out(live_run.database, asked)
         assert not asked.done()
