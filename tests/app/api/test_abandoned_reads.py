@@ -31,8 +31,8 @@ async def test_the_read_of_a_client_that_left_ends(
 ) -> None:
     noted: list[str] = []
 
-    async def read_without_end(database: Any, *_: Any, **__: Any) -> None:
-        async with database.read(3_600) as session:
+    async def read_without_end(*_: Any) -> None:
+        async with shared.app.state.database.read(3_600) as session:
             noted.append("begun")
             try:
                 await session.execute(text(ENDLESS))

@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.both_databases(
         "Prepared statements read other types of each driver.",
-        of=("app.db.repositories.listed_runs",),
+        of=("app.db.prepared",),
     ),
 ]
 
