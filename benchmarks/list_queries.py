@@ -73,6 +73,9 @@ LISTS: dict[str, tuple[dict[str, str], float]] = {
     "many: agent, state and best": (
         {"sort": BEST, "filter": "agent:agent-1 state:succeeded evaluation/mean.best>500"}, 60.0,
     ),
+    "many: best above a value": ({"sort": BEST, "filter": "evaluation/mean.best>500"}, 60.0),
+    "many: another series above a value": ({"sort": BEST, "filter": "series-3/x.last>0"}, 60.0),
+    "by agent, then best evaluation": ({"sort": f"agent,{BEST}"}, 60.0),
     "newest first": ({"sort": "-created_at"}, 60.0),
     "newest first of an agent": ({"sort": "-created_at", "filter": "agent:agent-1"}, 60.0),
     "by best evaluation, with columns": (

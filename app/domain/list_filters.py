@@ -28,7 +28,7 @@ class RunFilter:
         """Returns the members but `filter` as terms of a filter."""
         found = [_is("experiment", self.experiment_id), _is("user", self.user)]
         if self.state is not None:
-            found.append(Term("state", "choice", "is", (self.state.value,), 0))
+            found.append(Term("state", "choice", "is", (self.state,), 0))
         return [term for term in found if term is not None]
 
 
@@ -64,7 +64,7 @@ class ExperimentFilter:
         """
         found = [_is("agent", self.agent), _is("env", self.env), _is("user", self.user)]
         if self.state is not None:
-            found.append(Term("state", "choice", "is", (self.state.value,), 0))
+            found.append(Term("state", "choice", "is", (self.state,), 0))
         if self.text:
             found.append(Term("", "text", "contains", (self.text,), 0))
         if self.archived is not None and not names_archived:

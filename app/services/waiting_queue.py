@@ -90,9 +90,9 @@ async def _find_user_id(session: Session, name: str) -> str:
 async def _count_lanes(session: Session, principal: Principal, pool: str) -> list[LaneView]:
     numbers = await rows.count_by_class(session, pool, principal.project_ids, principal.user_id)
     return [
-        LaneView(priority_class=one, waiting=every, mine=mine)
-        for one in PriorityClass
-        for every, mine in [numbers.get(one.value, (0, 0))]
+        LaneView(priority_class=priority_class, waiting=waiting, mine=mine)
+        for priority_class in PriorityClass
+        for waiting, mine in [numbers.get(priority_class, (0, 0))]
     ]
 
 

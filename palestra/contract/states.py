@@ -53,6 +53,7 @@ class AttemptState(StrEnum):
 
 
 LIVE_ATTEMPT_STATES: Final = (AttemptState.STARTING, AttemptState.RUNNING)
+"""In the order in which the conditions of partial indexes name them."""
 
 
 class Outcome(StrEnum):

@@ -97,6 +97,8 @@ async def test_with_the_documented_configuration_everything_works_below_a_path(
         await page.reload()
         await wait_for_points(page, run_id, seen + 3)
         await expect(page.get_by_test_id("live-badge")).to_have_attribute("data-state", "live")
+        # Nothing of it is left to load when its nginx ends.
+        await page.context.close()
         release_brake(stack)
         await asyncio.to_thread(wait_for_success, stack, run_id)
         files = stack.get(f"runs/{run_id}/artifacts")["items"]

@@ -35,11 +35,12 @@ Created = Annotated[datetime, mapped_column(Timestamp, default=db_now())]
 """The database's time at insert."""
 
 
-def enumeration(kind: type[StrEnum], length: int = 16) -> Enum:
+def build_enumeration_type(kind: type[StrEnum], length: int = 16) -> Enum:
     """Returns the type of a column that holds the values of an enumeration's members as text.
 
     Args:
-        kind: The enumeration. Its rows have members; any other text raises `LookupError` when read.
+        kind: The enumeration. Values read from the column are members; another text raises
+            `LookupError`.
         length: Characters of the column.
     """
     return Enum(
@@ -59,7 +60,8 @@ class Base(DeclarativeBase):
         dict[str, Any]: JsonColumn,
         list[Any]: JsonColumn,
         float: Float(53),
-        StrEnum: enumeration(StrEnum),
-        Cause: enumeration(Cause, length=32),
-        Schedule: enumeration(Schedule, length=32),
+        # SQLAlchemy replaces it by the enumeration of each column.
+        StrEnum: build_enumeration_type(StrEnum),
+        Cause: build_enumeration_type(Cause, length=32),
+        Schedule: build_enumeration_type(Schedule, length=32),
     }

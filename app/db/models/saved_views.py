@@ -27,7 +27,6 @@ class SavedViewRow(Base):
     owner_id: Mapped[str] = mapped_column(String(64), ForeignKey("users.id", ondelete="CASCADE"))
     name: Mapped[str] = mapped_column(String(64))
     visibility: Mapped[ViewVisibility]
-    """`private` or `project`."""
     state: Mapped[dict[str, Any]]
     """A `palestra.contract.saved_views.RunsPageState`."""
     created_at: Mapped[Created]

@@ -20,7 +20,7 @@ from app.domain.queue.windows import FreeTime, PlannedWindow, find_free_time
 from palestra.contract.names import PriorityClass
 from palestra.contract.states import LIVE_ATTEMPT_STATES
 
-_LIVE_ATTEMPTS: Final[list[ColumnElement[str]]] = [
+_LIVE_ATTEMPTS: Final[list[ColumnElement[Any]]] = [
     literal_column(f"'{state}'") for state in LIVE_ATTEMPT_STATES
 ]
 """Literals, as in the condition of the partial index."""

@@ -30,9 +30,11 @@ async def find_key_type(session: Session, order: OrderKey, scope: ListScope) -> 
     return (await _find_key(session, order, scope)).type
 
 
-async def list_page(session: Session, wanted: WantedPage) -> list[tuple[ExperimentRow, Any]]:
+async def list_page(
+    session: Session, wanted: WantedPage
+) -> list[tuple[ExperimentRow, tuple[Any, ...]]]:
     """Returns the experiments of a page and one more, each with the values of the keys."""
-    keys = [await _find_key(session, order, wanted.scope) for order in wanted.orders]
+    keys = [await _find_directed_key(session, order, wanted.scope) for order in wanted.orders]
     query: Select[Any] = select(ExperimentRow, *label_keys(keys)).where(
         ExperimentRow.project_id.in_(wanted.scope.project_ids),
         *build_experiment_conditions(wanted.terms, wanted.scope),
@@ -41,12 +43,12 @@ async def list_page(session: Session, wanted: WantedPage) -> list[tuple[Experime
     return [(row[0], tuple(row[1:])) for row in await session.execute(query)]
 
 
-async def _find_key(session: Session, order: OrderKey, scope: ListScope) -> SortKey:
-    key = await _find_value(session, order, scope)
+async def _find_directed_key(session: Session, order: OrderKey, scope: ListScope) -> SortKey:
+    key = await _find_key(session, order, scope)
     return replace(key, is_descending=order.is_descending)
 
 
-async def _find_value(session: Session, order: OrderKey, scope: ListScope) -> SortKey:
+async def _find_key(session: Session, order: OrderKey, scope: ListScope) -> SortKey:
     if order.kind in {"series", "threshold"}:
         return SortKey(select_over_runs(order, scope), "number", is_nullable=True)
     if order.kind == "member":

@@ -13,6 +13,7 @@ from app.db.models.projects import MembershipRow, ProjectRow, UserRow
 from app.db.repositories.keyset_pages import select_page
 from app.db.upsert import insert_new
 from app.domain.paging import Keyset
+from palestra.contract.permissions import Role
 
 COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {
     "created_at": InvitationRow.created_at,
@@ -79,7 +80,9 @@ async def insert_user(session: Session, values: Mapping[str, Any]) -> bool:
     return (await session.execute(statement)).one_or_none() is not None
 
 
-async def insert_memberships(session: Session, user_id: str, roles: Mapping[str, str]) -> list[str]:
+async def insert_memberships(
+    session: Session, user_id: str, roles: Mapping[str, Role]
+) -> list[str]:
     """Makes a user a member of those projects that still exist; returns their IDs.
 
     Args:

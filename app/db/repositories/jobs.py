@@ -188,7 +188,7 @@ def matches_filter(project_ids: Collection[str], wanted: JobFilter) -> list[Colu
         JobRow.priority_class: wanted.priority_class,
     }
     found: list[ColumnElement[bool]] = [JobRow.project_id.in_(project_ids)]
-    found += [column == str(value) for column, value in equal.items() if value is not None]
+    found += [column == value for column, value in equal.items() if value is not None]
     if wanted.states:
         found.append(JobRow.state.in_(wanted.states))
     if wanted.user is not None:

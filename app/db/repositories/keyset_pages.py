@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from sqlalchemy import Select, and_, or_
+from sqlalchemy import Select, String, and_, or_
 from sqlalchemy.orm import InstrumentedAttribute
 
 from app.db.clock import EPOCH, Timestamp
@@ -35,7 +35,7 @@ def encode_key(value: Any) -> Key:
 
 
 def _stored(value: Key, column: InstrumentedAttribute[Any]) -> Any:
-    wants_text = not isinstance(column.type, Timestamp) and column.type.python_type is str
+    wants_text = isinstance(column.type, String)
     if isinstance(value, str) is not wants_text or not isinstance(value, str | int):
         raise refuse_cursor()
     try:

@@ -91,7 +91,7 @@ def build_member_key(path: str, project_id: Any, experiment_id: Any, *, is_numbe
 
 
 def label_keys(keys: Sequence[SortKey]) -> list[Label[Any]]:
-    """Returns the values of keys as columns; equal ones have names of their own."""
+    """Returns the values of keys as columns; two equal keys have different names."""
     return [key.expression.label(f"key_{place}") for place, key in enumerate(keys)]
 
 
@@ -143,7 +143,7 @@ def _follows(keys: Sequence[SortKey], row_id: Any, after: PageEnd) -> ColumnElem
     first, value = keys[0], after.values[0]
     if first.is_nullable or value is None:
         return condition
-    # This condition alone lets an index begin at the place.
+    # This condition alone lets the scan of an index start there.
     bound = first.expression <= value if first.is_descending else first.expression >= value
     return and_(bound, condition)
 

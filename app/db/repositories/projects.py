@@ -16,6 +16,7 @@ from app.db.models.projects import MembershipRow, ProjectRow, UserRow
 from app.db.repositories.keyset_pages import select_page
 from app.db.upsert import insert_new
 from app.domain.paging import Keyset
+from palestra.contract.permissions import Role
 
 COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {
     "name": ProjectRow.name,
@@ -171,7 +172,7 @@ async def has_other_maintainer(session: Session, project_id: str, user_id: str) 
         .join(MembershipRow, MembershipRow.user_id == UserRow.id)
         .where(
             MembershipRow.project_id == project_id,
-            MembershipRow.role == "maintainer",
+            MembershipRow.role == Role.MAINTAINER,
             UserRow.id != user_id,
             UserRow.disabled_at.is_(None),
             UserRow.service_project_id.is_(None),

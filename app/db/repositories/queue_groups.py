@@ -133,4 +133,4 @@ def matches_row() -> tuple[ColumnElement[bool], ...]:
 
 def build_keys(groups: Collection[Group]) -> list[tuple[PriorityClass, str, str]]:
     """Returns groups as values of `GROUP_KEY`."""
-    return [(one.priority_class, one.project_id, one.user_id) for one in groups]
+    return [(group.priority_class, group.project_id, group.user_id) for group in groups]

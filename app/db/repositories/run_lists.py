@@ -2,10 +2,11 @@
 
 What a list costs depends on how many runs fit. Up to `FEW` they are found first, by the most
 selective terms, and then sorted. If there are more, an index is read in the order of the key until
-the page is full: that takes few steps where many rows fit. The index of a statistic holds the
-runs of each setup (project, agent and environment) apart, so terms on these cost nothing. That of
-the crossings of thresholds holds those of each threshold apart. Where the first of several keys is
-agent or environment, the runs of one value after the other are listed in the order of the rest.
+the page is full, where one has that order: that takes few steps where many rows fit. The index of a
+statistic holds the runs of each setup (project, agent and environment) apart, so terms on these
+cost nothing. That of the crossings of thresholds holds those of each threshold apart. Where the
+first of several keys is agent or environment, the runs are listed by the other keys for each of its
+values in turn. By other keys, all runs that fit are sorted.
 """
 
 from collections.abc import Sequence
@@ -127,7 +128,7 @@ async def _sort(session: Session, wanted: WantedPage, few: Sequence[str] | None)
     keys = [await _find_key(session, order, scope, joins) for order in wanted.orders]
     query: Select[Any] = select(RunRow.id, *label_keys(keys)).select_from(RunRow)
     if any(order.kind == "text" and order.field in OF_EXPERIMENT for order in wanted.orders):
-        query = query.join(ExperimentRow, is_experiment_of_run())
+        query = query.join(ExperimentRow, _is_experiment_of_run())
     for rows, condition in joins:
         query = query.outerjoin(rows, condition)
     query = query.where(RunRow.project_id.in_(scope.project_ids))
@@ -163,21 +164,21 @@ async def _find_key(
 def _find_statistic_key(
     order: OrderKey, scope: ListScope, joins: list[tuple[Any, ColumnElement[bool]]]
 ) -> SortKey:
-    known = scope.series if order.kind == "series" else scope.thresholds
-    ids: Any = known.get(order.field)
-    if ids is None:
-        return SortKey(cast(null(), Float(53)), "number", is_nullable=True)
-    if order.kind == "series":
+    name_id = scope.series.get(order.field) if order.kind == "series" else None
+    threshold_ids = scope.thresholds.get(order.field) if order.kind == "threshold" else None
+    if name_id is not None:
         rows: Any = aliased(SeriesSummaryRow)
-        condition = (rows.run_id == RunRow.id) & (rows.name_id == ids)
-    else:
+        condition = rows.name_id == name_id
+    elif threshold_ids is not None:
         rows = aliased(ThresholdCrossingRow)
-        condition = (rows.run_id == RunRow.id) & rows.threshold_id.in_(ids)
-    joins.append((rows, condition))
+        condition = rows.threshold_id.in_(threshold_ids)
+    else:
+        return SortKey(cast(null(), Float(53)), "number", is_nullable=True)
+    joins.append((rows, (rows.run_id == RunRow.id) & condition))
     return SortKey(getattr(rows, STATISTICS[order.statistic].key), "number", is_nullable=True)
 
 
-def is_experiment_of_run() -> ColumnElement[bool]:
+def _is_experiment_of_run() -> ColumnElement[bool]:
     return (ExperimentRow.project_id == RunRow.project_id) & (
         ExperimentRow.id == RunRow.experiment_id
     )
@@ -198,15 +199,15 @@ async def find_few(session: Session, terms: Sequence[Term], scope: ListScope) ->
     ids: set[str] | None = None
     for term in terms:
         if term.kind in {"series", "threshold"} and not term.is_negated:
-            found = await _find_by_statistic(session, term, terms, scope)
-            if found is not None:
-                ids = found if ids is None else ids & found
+            fitting = await _find_by_statistic(session, term, terms, scope)
+            if fitting is not None:
+                ids = fitting if ids is None else ids & fitting
                 # Of the setups that fit; projects are checked with the runs.
                 held = SETUP_FIELDS - {"project"} if term.kind == "series" else frozenset()
                 rest = [
-                    one
-                    for one in rest
-                    if one is not term and not (is_about_setup(one) and one.field in held)
+                    other
+                    for other in rest
+                    if other is not term and not (is_about_setup(other) and other.field in held)
                 ]
     of_experiments = [term for term in rest if is_about_experiment(term)]
     if ids is not None:
@@ -240,8 +241,8 @@ async def _find_experiments(
     return or_(
         false(),
         *(
-            (RunRow.project_id == project_id) & is_one_of(session, RunRow.experiment_id, some)
-            for project_id, some in ids.items()
+            (RunRow.project_id == project_id) & is_one_of(session, RunRow.experiment_id, own_ids)
+            for project_id, own_ids in ids.items()
         ),
     )
 
@@ -256,8 +257,8 @@ async def _find_by_statistic(
     query = select(rows.run_id).where(compare_statistic(term, rows))
     if term.kind == "series":
         query = query.where(rows.partition.in_(_select_setups(terms, scope)))
-    found = set(await session.scalars(query.limit(FEW + 1)))
-    return found if len(found) <= FEW else None
+    run_ids = set(await session.scalars(query.limit(FEW + 1)))
+    return run_ids if len(run_ids) <= FEW else None
 
 
 def _select_setups(terms: Sequence[Term], scope: ListScope) -> Select[int]:
@@ -276,16 +277,18 @@ async def _list_by_statistic(session: Session, wanted: WantedPage) -> Listed:
     listed: Listed = []
     after = wanted.after
     if rows is not None and (after is None or after.values[0] is not None):
-        page = _select_having(session, rows, wanted)
+        page = _select_with_statistic(session, rows, wanted)
         listed = [(row[0], (row[1],)) for row in await session.execute(page)]
         after = None
     if len(listed) > wanted.limit:
         return listed
-    lacking = await session.scalars(_select_lacking(rows, wanted, after))
-    return [*listed, *((run_id, (None,)) for run_id in lacking)][: wanted.limit + 1]
+    others = await session.scalars(_select_without_statistic(rows, wanted, after))
+    return [*listed, *((run_id, (None,)) for run_id in others)][: wanted.limit + 1]
 
 
-def _select_having(session: Session, rows: StatisticRows, wanted: WantedPage) -> Select[Any]:
+def _select_with_statistic(
+    session: Session, rows: StatisticRows, wanted: WantedPage
+) -> Select[Any]:
     """Returns the query of the runs with the statistic."""
     (order,), scope = wanted.orders, wanted.scope
     if order.kind == "series":
@@ -306,25 +309,25 @@ def _select_having(session: Session, rows: StatisticRows, wanted: WantedPage) ->
         query = query.where(exists().where(RunRow.id == rows.run_id, *others))
     key = SortKey(rows.value, "number", is_descending=order.is_descending)
     if session.get_bind().dialect.name == "sqlite":
-        # SQLite leaves a part of the index at the first row that comes after a full page.
+        # SQLite stops reading a partition at the first row that sorts after a full page.
         query = query.where(rows.partition.in_(partitions))
         return sort_page(query, [key], rows.run_id, after=wanted.after, limit=wanted.limit)
-    each = partitions.subquery("each")
-    query = query.where(rows.partition == each.c.id)
+    partition = partitions.subquery("partition")
+    query = query.where(rows.partition == partition.c.id)
     page = sort_page(query, [key], rows.run_id, after=wanted.after, limit=wanted.limit)
-    part = page.lateral("part")
-    key = replace(key, expression=part.c[rows.value.key])
-    merged = select(part.c.run_id, key.expression).select_from(each.join(part, true()))
-    return sort_page(merged, [key], part.c.run_id, after=None, limit=wanted.limit)
+    first = page.lateral("first")
+    key = replace(key, expression=first.c[rows.value.key])
+    merged = select(first.c.run_id, key.expression).select_from(partition.join(first, true()))
+    return sort_page(merged, [key], first.c.run_id, after=None, limit=wanted.limit)
 
 
 def _is_of_key(term: Term, order: OrderKey) -> bool:
     """Returns whether a term compares the statistic that is the key of the order."""
-    names = (term.kind, term.field, term.statistic)
-    return names == (order.kind, order.field, order.statistic) and not term.is_negated
+    statistic = (order.kind, order.field, order.statistic)
+    return (term.kind, term.field, term.statistic) == statistic and not term.is_negated
 
 
-def _select_lacking(
+def _select_without_statistic(
     rows: StatisticRows | None, wanted: WantedPage, after: PageEnd | None
 ) -> Select[Any]:
     """Returns the query of the runs without the statistic."""

@@ -12,13 +12,13 @@ from app.db.engine import Session
 from app.db.models.saved_views import SavedViewRow
 from app.db.repositories.keyset_pages import Columns, select_page
 from app.domain.paging import Keyset
+from palestra.contract.saved_views import ViewVisibility
 
 COLUMNS: Final[Columns] = {
     "name": SavedViewRow.name,
     "created_at": SavedViewRow.created_at,
     "updated_at": SavedViewRow.updated_at,
 }
-_SHARED: Final = "project"
 
 
 async def list_page(
@@ -40,7 +40,9 @@ async def find(
 
 
 def _is_visible(project_ids: Collection[str], user_id: str) -> list[ColumnElement[bool]]:
-    mine_or_shared = or_(SavedViewRow.owner_id == user_id, SavedViewRow.visibility == _SHARED)
+    mine_or_shared = or_(
+        SavedViewRow.owner_id == user_id, SavedViewRow.visibility == ViewVisibility.PROJECT
+    )
     return [SavedViewRow.project_id.in_(project_ids), mine_or_shared]
 
 

@@ -139,11 +139,11 @@ async def load_live_usage(session: Session, pool: str) -> list[LiveUsage]:
     return [
         LiveUsage(
             account=UsageAccount(project_id, user_id),
-            priority_class=name,
+            priority_class=priority_class,
             devices=int(count),
             weight=float(weight),
         )
-        for project_id, user_id, name, count, weight in await session.execute(
+        for project_id, user_id, priority_class, count, weight in await session.execute(
             select_live_usage(), {"pool": pool}
         )
     ]

@@ -84,7 +84,7 @@ def select_over_runs(named: Named, scope: ListScope) -> Any:
     """
     rows = find_rows(named, scope)
     if rows is None:
-        return select(null()).scalar_subquery()
+        return select(cast(null(), Float(53))).scalar_subquery()
     if named.kind == "threshold" and named.statistic != "runs":
         return _select_median(rows)
     if named.statistic == "runs":

@@ -51,14 +51,14 @@ def get_rest_key(job: JobRow) -> RestKey:
 
 async def count_by_class(
     session: Session, pool: str, project_ids: Collection[str], user_id: str
-) -> Mapping[str, tuple[int, int]]:
+) -> Mapping[PriorityClass, tuple[int, int]]:
     """Returns, by class, how many jobs of some projects wait, and how many are the person's."""
     mine = func.count().filter(JobRow.created_by == user_id)
     query = select(JobRow.priority_class, func.count(), mine).where(
         *WaitingFilter(pool=pool, project_ids=frozenset(project_ids)).conditions()
     )
     rows = await session.execute(query.group_by(JobRow.priority_class))
-    return {name: (int(every), int(own)) for name, every, own in rows}
+    return {priority_class: (int(every), int(own)) for priority_class, every, own in rows}
 
 
 async def filter_ids(session: Session, wanted: WaitingFilter, ids: Collection[str]) -> set[str]:
@@ -77,7 +77,7 @@ async def list_rest(
     limit: int,
 ) -> Sequence[JobRow]:
     """Returns waiting jobs by class and age, after a key, without the excluded ones."""
-    ranks = {one: place for place, one in enumerate(_CLASSES)}
+    ranks = {priority_class: place for place, priority_class in enumerate(_CLASSES)}
     rank = case(ranks, value=JobRow.priority_class)
     query = select(JobRow).where(*wanted.conditions(), JobRow.id.not_in(excluded))
     if after is not None:

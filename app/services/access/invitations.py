@@ -1,6 +1,6 @@
 """Invitations: one-time links with which people become users."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -199,7 +199,7 @@ async def redeem(database: Database, request: SetupRequest, origin: RequestOrigi
         }
         if not await rows.insert_user(session, user):
             raise build_name_taken("/user")
-        roles = {str(one["project_id"]): str(one["role"]) for one in invitation.memberships}
+        roles = {str(one["project_id"]): Role(one["role"]) for one in invitation.memberships}
         joined = await rows.insert_memberships(session, user_id, roles)
         _record_user(session, invitation, user_id, {key: roles[key] for key in joined})
         return await open_login(session, user_id, "invitation", origin)
@@ -245,7 +245,7 @@ def _choose_names(invitation: InvitationRow, request: SetupRequest) -> tuple[str
 
 
 def _record_user(
-    session: Session, invitation: InvitationRow, user_id: str, roles: dict[str, str]
+    session: Session, invitation: InvitationRow, user_id: str, roles: Mapping[str, Role]
 ) -> None:
     whose = f"user:{user_id}"
     audit_log.record(

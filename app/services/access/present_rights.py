@@ -38,9 +38,12 @@ async def hold(session: Session, principal: Principal, project_id: str | None = 
     present = replace(principal, is_admin=principal.is_admin and held.is_admin)
     if project_id is None:
         return present
-    known = [one for one in principal.memberships if one.project_id == project_id]
-    kept = tuple(replace(one, role=held.role) for one in known if held.role is not None)
-    present = replace(present, memberships=kept)
-    if not kept and not present.permits(Permission.SERVER_PROJECTS):
+    memberships = tuple(
+        replace(membership, role=held.role)
+        for membership in principal.memberships
+        if membership.project_id == project_id and held.role is not None
+    )
+    present = replace(present, memberships=memberships)
+    if not memberships and not present.permits(Permission.SERVER_PROJECTS):
         raise NotFoundError("project")
     return present

@@ -113,10 +113,8 @@ async def _follow(
     carried: Sequence[AttemptRunRow],
     actor: str,
 ) -> AttemptView:
-    outcome, cause = (
-        attempt.outcome or Outcome.LOST,
-        attempt.cause or Cause.WORKER_LOST,
-    )
+    outcome = attempt.outcome or Outcome.LOST
+    cause = attempt.cause or Cause.WORKER_LOST
     decision = _decide_retry(job, outcome, cause, _lived(attempt))
     ended = await rows.load_facts(session, attempt.id)
     await run_logs.complete_open_lines(session, job, attempt)
@@ -180,13 +178,12 @@ def _transition_details(
     )
     if failure is None and outcome in {Outcome.FAILED, Outcome.LOST}:
         failure = Failure(message=attempt_end.describe_cause(decision.cause))
-    quality = attempt.resume_quality
     return TransitionDetails(
         actor=actor,
         cause=decision.cause,
         failure=failure,
         delay=decision.delay if last else 0.0,
-        resume_quality=quality,
+        resume_quality=attempt.resume_quality,
     )
 
 

@@ -1,8 +1,8 @@
 """Submissions: a definition with seeds becomes an experiment, its runs and their jobs.
 
-A submission is accepted once: checked, and completed from the pool's workers. What its experiment
-lacks is planned once. `submit` stores that, `app.services.experiments.submission_preview` says when
-it would start.
+A submission is checked once, and completed from the pool's workers. What its experiment lacks is
+planned once: `submit` stores the plan, `app.services.experiments.submission_preview` says when its
+jobs would start.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from app.services.access import rights
 from app.services.experiments import experiments, unapplied_options
 from app.services.jobs import dependencies, job_creation, job_state, priority_classes
 from app.services.jobs.dependencies import Dependencies
-from app.services.jobs.job_creation import Trainings
+from app.services.jobs.job_creation import TrainingRequest
 from app.services.projects import storage_limits
 from app.services.queue import quotas
 from app.services.views.experiments import read_definition
@@ -43,7 +43,7 @@ _RUNS_PER_STEP: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptedSubmission:
-    """A submission that its project and its pool take."""
+    """A checked submission."""
 
     project_id: str
     submission: Submission
@@ -58,12 +58,12 @@ class TrainingPlan:
 
     new_seeds: tuple[int, ...]
     """Seeds of which the experiment has no run."""
-    tested_runs: tuple[RunRow, ...]
-    """Runs of other seeds that have had tests but no training: they are trained as if new."""
+    untrained_runs: tuple[RunRow, ...]
+    """Runs of the other seeds that have had tests but no training: they are trained as if new."""
     packs: tuple[Sequence[int], ...]
-    """The seeds that each job trains."""
+    """The seeds that each job trains: the new ones, then those of the runs without training."""
     first_place: int
-    """Place of the first of them among the runs of the experiment."""
+    """Index of the first run to train among the runs of the experiment."""
     dependencies: Dependencies
     warnings: tuple[SubmissionWarning, ...]
 
@@ -80,7 +80,8 @@ async def submit(
         The experiment with warnings about the submission, and whether it is new.
 
     Raises:
-        InvalidError: If no worker of the pool can execute it; `too_many_seeds`.
+        InvalidError: If no worker of the pool can execute it; `too_many_seeds`;
+            `unknown_dependency`.
         ForbiddenError: If the caller may not submit it.
         ConflictError: If another experiment of the project has the same ID by collision;
             `storage_limit_reached`; `quota_exceeded`; `dependency_failed`.
@@ -98,15 +99,16 @@ async def submit(
         experiments.record(session, principal, experiment, "experiment.restore")
     plan = await plan_training(session, principal, accepted, None if is_new else experiment)
     runs = await _add_runs(session, principal, experiment, accepted.submission, plan.new_seeds)
-    runs += plan.tested_runs
+    runs += plan.untrained_runs
     if runs:
-        trainings = Trainings(
+        request = TrainingRequest(
             runs=runs,
+            pack_sizes=tuple(map(len, plan.packs)),
             options=options,
             dependencies=plan.dependencies,
             first_place=plan.first_place,
         )
-        await job_creation.queue_trainings(session, principal, experiment, trainings)
+        await job_creation.queue_trainings(session, principal, experiment, request)
         if not is_new:
             experiments.record(session, principal, experiment, "experiment.extend", runs=len(runs))
     view = await job_state.append_experiment_event(session, experiment)
@@ -172,47 +174,48 @@ async def plan_training(
     """
     submission, project_id = accepted.submission, accepted.project_id
     options, definition = submission.options, submission.definition
-    known: Sequence[RunRow] = ()
-    tested: list[RunRow] = []
+    existing_runs: Sequence[RunRow] = ()
+    untrained_runs: list[RunRow] = []
     first_place = 0
     if experiment is not None:
-        known = await rows.list_runs_for_seeds(session, experiment, options.seeds)
+        existing_runs = await rows.list_runs_for_seeds(session, experiment, options.seeds)
         if options.schedule.writes_training_state:
-            trained = await job_rows.filter_trained(session, [run.id for run in known])
-            tested = [run for run in known if run.id not in trained]
+            trained = await job_rows.filter_trained(session, [run.id for run in existing_runs])
+            untrained_runs = [run for run in existing_runs if run.id not in trained]
         key = (experiment.project_id, experiment.id)
         total = sum((await rows.count_runs(session, [key]))[key].values())
-        first_place = max(0, total - len(tested))
-    seeds_of_runs = {run.seed for run in known}
+        first_place = max(0, total - len(untrained_runs))
+    seeds_of_runs = {run.seed for run in existing_runs}
     new_seeds = [seed for seed in options.seeds if seed not in seeds_of_runs]
+    seeds = [*new_seeds, *(run.seed for run in untrained_runs)]
     agent, _ = name_parts(definition)
-    seeds = [*new_seeds, *(run.seed for run in tested)]
     packs = job_creation.group_into_packs(seeds, options, agent)
-    before = Dependencies()
+    job_dependencies = Dependencies()
     if packs:
         number = len(packs) + len(seeds) * len(options.then)
         await quotas.check_queued(
             session, project_id, principal.user_id, options.pool, number, "/options/pool"
         )
-        before = await dependencies.check(
+        job_dependencies = await dependencies.check(
             session, project_id, options.after, options.on, "/options"
         )
-    kept = [run for run in known if run not in tested]
-    ignored = await unapplied_options.list_warnings(session, kept, options)
+    queued_seeds = set(seeds)
+    unchanged_runs = [run for run in existing_runs if run.seed not in queued_seeds]
+    option_warnings = await unapplied_options.list_warnings(session, unchanged_runs, options)
+    if accepted.is_pack_chosen:
+        option_warnings = [
+            warning for warning in option_warnings if warning.pointer != "/options/resources/pack"
+        ]
     return TrainingPlan(
         new_seeds=tuple(new_seeds),
-        tested_runs=tuple(tested),
+        untrained_runs=tuple(untrained_runs),
         packs=tuple(packs),
         first_place=first_place,
-        dependencies=before,
+        dependencies=job_dependencies,
         warnings=(
             *advice.list_warnings(definition, options),
             *await offers.list_warnings(session, definition, options),
-            *(
-                warning
-                for warning in ignored
-                if not (accepted.is_pack_chosen and warning.pointer == "/options/resources/pack")
-            ),
+            *option_warnings,
         ),
     )
 

@@ -51,7 +51,8 @@ async def plan(session: Session, principal: Principal, submitted: Submission) ->
         submitted: The submission.
 
     Raises:
-        InvalidError: If no worker of the pool can execute it; `too_many_seeds`.
+        InvalidError: If no worker of the pool can execute it; `too_many_seeds`;
+            `unknown_dependency`.
         ForbiddenError: If the caller may not submit it.
         ConflictError: If another experiment of the project has the same ID by collision;
             `storage_limit_reached`; `quota_exceeded`; `dependency_failed`.

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any, Final, TypeVar
 
 from app.db.engine import QUEUE, Session, announce
@@ -41,31 +41,37 @@ _JOBS_PER_STEP: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trainings:
+class TrainingRequest:
     """Runs of an experiment that have no training job yet, and how they are trained."""
 
     runs: Sequence[RunRow]
+    pack_sizes: Sequence[int]
+    """Number of runs that each job trains, in the order of the runs."""
     options: JobOptions
     dependencies: Dependencies
     first_place: int
-    """Place of the first run among the runs of the experiment."""
+    """Index of the first run among the runs of the experiment."""
 
 
 async def queue_trainings(
-    session: Session, principal: Principal, experiment: ExperimentRow, trainings: Trainings
+    session: Session, principal: Principal, experiment: ExperimentRow, request: TrainingRequest
 ) -> None:
     """Queues training jobs, each for one run or one pack of runs."""
-    options, before = trainings.options, trainings.dependencies
-    columns = _columns(principal, experiment, options, options.schedule) | before.columns
+    options = request.options
+    columns = _columns(principal, experiment, options, options.schedule)
+    columns |= request.dependencies.columns
     # IDs created within one millisecond are not ordered. Sorting them makes the queue train the
     # seeds in the order of the submission.
-    packs = group_into_packs(trainings.runs, options, experiment.agent)
-    first_place = trainings.first_place
+    runs = iter(request.runs)
+    packs = [list(islice(runs, size)) for size in request.pack_sizes]
+    first_place = request.first_place
     ids = sorted(new_id("job") for _ in packs)
     for first in range(0, len(packs), _JOBS_PER_STEP):
         step = slice(first, first + _JOBS_PER_STEP)
         some = dict(zip(ids[step], packs[step], strict=True))
-        queued = await _queue_packs(session, principal, columns, some, first_place, before)
+        queued = await _queue_packs(
+            session, principal, columns, some, first_place, request.dependencies
+        )
         await _queue_follow_ups(session, principal, experiment, options, queued, some)
         first_place += sum(map(len, some.values()))
 

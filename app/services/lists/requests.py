@@ -53,11 +53,6 @@ class ListRequest:
     columns: Sequence[ListColumn]
     scope: ListScope
 
-    @property
-    def order(self) -> OrderKey:
-        """The first key."""
-        return self.orders[0]
-
 
 def read_terms(text: str, target: Target, principal: Principal) -> tuple[Term, ...]:
     """Returns the terms of a filter.

@@ -82,7 +82,7 @@ async def list_groups(
     found = await _resolve(session, principal, terms, wanted)
     _check_keys(found)
     await _check_members(session, principal, found.columns)
-    runs = await rows.list_measured(session, terms, found.order, found.scope, MAX_RUNS + 1)
+    runs = await rows.list_measured(session, terms, found.orders[0], found.scope, MAX_RUNS + 1)
     if len(runs) > MAX_RUNS:
         raise TooLargeError("too_many_runs", f"More than {MAX_RUNS:,} runs fit. Narrow the filter.")
     groups = _build_views(runs, found.columns, await _load_values(session, runs, found))
@@ -135,8 +135,8 @@ def _check_keys(found: ListRequest) -> None:
                 "definition like agent.learning_rate",
                 pointer="query/by",
             )
-    field = FILTER_FIELDS.get(found.order.field)
-    is_statistic = found.order.kind in {"series", "threshold"}
+    field = FILTER_FIELDS.get(found.orders[0].field)
+    is_statistic = found.orders[0].kind in {"series", "threshold"}
     if not is_statistic and (field is None or field.kind != "number"):
         raise InvalidError(
             "not_a_metric",

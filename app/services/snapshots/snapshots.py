@@ -330,11 +330,11 @@ def _view(
         "superseded",
         "size",
         "created_at",
+        "state",
+        "reason",
     )
     return SnapshotView(
         **{name: getattr(snapshot, name) for name in columns},
-        state=snapshot.state,
-        reason=snapshot.reason,
         score=None if snapshot.score_text is None else float(snapshot.score_text),
         best=best,
         newest=newest,

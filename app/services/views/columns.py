@@ -29,8 +29,8 @@ def build_view(kind: type[_View], row: object, /, **members: Any) -> _View:
     Args:
         kind: The view.
         row: Has an attribute for each member that has no default and is not among `members`.
-        members: Members that are no columns, or not as the column is; members of views may be
-            objects with their attributes.
+        members: Members that are no columns, or not as the column is; a member that is a view
+            may be given as an object with that view's attributes.
     """
     names = kind.model_fields.keys() - members.keys()
     columns = {name: getattr(row, name) for name in names if hasattr(row, name)}

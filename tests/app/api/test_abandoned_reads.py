@@ -32,6 +32,7 @@ async def test_the_read_of_a_client_that_left_ends(
     noted: list[str] = []
 
     async def read_without_end(*_: Any) -> None:
+        # Not in the session of the route, whose deadline would end the statement as well.
         async with shared.app.state.database.read(3_600) as session:
             noted.append("begun")
             try:

@@ -161,7 +161,7 @@ async def test_a_cursor_with_a_value_of_another_kind_is_refused(
 
     value: int | str = 5 if sort == "name" else "five"
     async with database.read() as session:
-        request = PageRequest(sort=sort, cursor=encode_cursor(sort, value, "x"))
+        request = PageRequest(sort=sort, cursor=encode_cursor(sort, (value,), "x"))
         with pytest.raises(InvalidError):
             await experiment_list.list_experiments(
                 session, world.admin, experiment_list.ExperimentFilter(), request
@@ -342,6 +342,10 @@ async def test_the_size_of_automatic_packs_is_recorded(world: World) -> None:
     again, _ = await world.submit(seeds=list(range(40)), resources={"pack": "auto"})
     assert again.warnings == made.warnings
     assert max(len(job.run_ids) for job in await world.list_jobs()) == 14
+    submission = make_submission(seeds=list(range(40)), resources={"pack": "auto"})
+    async with world.database.trial() as session:
+        plan = await submission_plan.plan(session, world.admin, submission)
+    assert list(plan.warnings) == again.warnings
 
 
 async def test_a_thousand_seeds_are_accepted(world: World) -> None:
@@ -354,6 +358,10 @@ async def test_more_than_a_thousand_seeds_are_refused_with_the_limit(world: Worl
         await world.submit(seeds=list(range(1_001)))
     assert (refused.value.code, refused.value.pointer) == ("too_many_seeds", "/options/seeds")
     assert await world.list_jobs() == []
+    async with world.database.trial() as session:
+        with pytest.raises(InvalidError, match="at most 1,000 seeds, not 1,001"):
+            submission = make_submission(seeds=list(range(1_001)))
+            await submission_plan.plan(session, world.admin, submission)
 
 
 async def test_seeds_and_follow_ups_are_inserted_in_bulk(world: World) -> None:

@@ -289,3 +289,18 @@ async def test_cursors_of_another_key_are_refused(listed: World) -> None:
         with pytest.raises(InvalidError) as caught:
             await read_page(listed.database, listed.admin, RunFilter(), request)
         assert caught.value.code == "invalid_cursor"
+
+
+SETUP_FILTERS = ("", "agent:dqn", "-agent:dqn env:~CART", "project:default", "agent:nothing")
+STATISTIC_ORDERS = ("evaluation/mean.best", "-evaluation/mean.best", "-loss/td", "loss/td.count")
+
+
+@both_databases
+@pytest.mark.parametrize("text", SETUP_FILTERS)
+async def test_pages_of_an_index_are_those_of_a_sort(listed: World, text: str) -> None:
+    """The index of a statistic lists by one key; by two keys all runs are sorted."""
+    for sort in (*STATISTIC_ORDERS, "-no/series"):
+        sign = "-" if sort.startswith("-") else ""
+        expected = await name_runs(listed, text, sort=f"{sort},{sign}id")
+        for limit in (1, 2, 3, 100):
+            assert await name_runs(listed, text, sort=sort, limit=limit) == expected, sort

@@ -108,7 +108,7 @@ async def test_jobs_of_other_projects_count_for_the_places_alone(world: World) -
 
 @pytest.mark.parametrize(
     "cursor",
-    ["x", encode_cursor("queue", "front x", "a"), encode_cursor("queue", "2 9x", "a")],
+    ["x", encode_cursor("queue", ("front x",), "a"), encode_cursor("queue", ("2 9x",), "a")],
 )
 async def test_a_bad_cursor_is_refused(world: World, cursor: str) -> None:
     with pytest.raises(InvalidError) as refusal:
