@@ -358,9 +358,9 @@ async def test_more_than_a_thousand_seeds_are_refused_with_the_limit(world: Worl
         await world.submit(seeds=list(range(1_001)))
     assert (refused.value.code, refused.value.pointer) == ("too_many_seeds", "/options/seeds")
     assert await world.list_jobs() == []
+    submission = make_submission(seeds=list(range(1_001)))
     async with world.database.trial() as session:
         with pytest.raises(InvalidError, match="at most 1,000 seeds, not 1,001"):
-            submission = make_submission(seeds=list(range(1_001)))
             await submission_plan.plan(session, world.admin, submission)
 
 
