@@ -8,18 +8,11 @@ from sqlalchemy import Select, select, tuple_
 
 from app.db.engine import Session
 from app.db.models.experiments import ExperimentRow
-from app.db.models.summaries import DefinitionMemberRow
 from app.db.repositories.experiments import ExperimentKey
 from app.db.repositories.filter_conditions import build_experiment_conditions
+from app.db.repositories.keyset_pages import KeyType, SortKey, sort_page
 from app.db.repositories.list_scope import ListScope
-from app.db.repositories.list_sorting import (
-    KeyType,
-    SortKey,
-    build_member_key,
-    find_experiment_key,
-    label_keys,
-    sort_page,
-)
+from app.db.repositories.list_sorting import find_experiment_key, find_member_key, label_keys
 from app.db.repositories.run_lists import WantedPage
 from app.db.repositories.statistic_rows import Named, select_over_runs
 from palestra.contract.list_order import OrderKey
@@ -31,15 +24,15 @@ async def find_key_type(session: Session, order: OrderKey, scope: ListScope) -> 
 
 
 async def list_page(
-    session: Session, wanted: WantedPage
+    session: Session, request: WantedPage
 ) -> list[tuple[ExperimentRow, tuple[Any, ...]]]:
     """Returns the experiments of a page and one more, each with the values of the keys."""
-    keys = [await _find_directed_key(session, order, wanted.scope) for order in wanted.orders]
+    keys = [await _find_directed_key(session, order, request.scope) for order in request.orders]
     query: Select[Any] = select(ExperimentRow, *label_keys(keys)).where(
-        ExperimentRow.project_id.in_(wanted.scope.project_ids),
-        *build_experiment_conditions(wanted.terms, wanted.scope),
+        ExperimentRow.project_id.in_(request.scope.project_ids),
+        *build_experiment_conditions(request.terms, request.scope),
     )
-    query = sort_page(query, keys, ExperimentRow.id, after=wanted.after, limit=wanted.limit)
+    query = sort_page(query, keys, ExperimentRow.id, after=request.after, limit=request.limit)
     return [(row[0], tuple(row[1:])) for row in await session.execute(query)]
 
 
@@ -52,15 +45,8 @@ async def _find_key(session: Session, order: OrderKey, scope: ListScope) -> Sort
     if order.kind in {"series", "threshold"}:
         return SortKey(select_over_runs(order, scope), "number", is_nullable=True)
     if order.kind == "member":
-        query = select(DefinitionMemberRow.number).where(
-            DefinitionMemberRow.path == order.field,
-            DefinitionMemberRow.number.is_not(None),
-            DefinitionMemberRow.project_id.in_(scope.project_ids),
-        )
-        is_number = (await session.scalar(query.limit(1))) is not None
-        return build_member_key(
-            order.field, ExperimentRow.project_id, ExperimentRow.id, is_number=is_number
-        )
+        columns = ExperimentRow.project_id, ExperimentRow.id
+        return await find_member_key(session, order.field, scope, *columns)
     key = find_experiment_key(order.field)
     assert key is not None
     return key

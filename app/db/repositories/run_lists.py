@@ -19,7 +19,6 @@ from sqlalchemy.orm import aliased
 from app.db.engine import Session
 from app.db.models.experiments import ExperimentRow, RunRow
 from app.db.models.summaries import (
-    DefinitionMemberRow,
     SeriesSummaryRow,
     SetupRow,
     ThresholdCrossingRow,
@@ -36,16 +35,9 @@ from app.db.repositories.filter_conditions import (
     is_about_setup,
     is_one_of,
 )
+from app.db.repositories.keyset_pages import KeyType, PageEnd, SortKey, sort_page
 from app.db.repositories.list_scope import ListScope
-from app.db.repositories.list_sorting import (
-    KeyType,
-    PageEnd,
-    SortKey,
-    build_member_key,
-    find_run_key,
-    label_keys,
-    sort_page,
-)
+from app.db.repositories.list_sorting import find_member_key, find_run_key, label_keys
 from app.db.repositories.statistic_rows import STATISTICS, StatisticRows, find_rows
 from palestra.contract.filters import Term
 from palestra.contract.list_order import OrderKey
@@ -84,50 +76,50 @@ Listed = list[tuple[str, tuple[Any, ...]]]
 async def find_key_type(session: Session, order: OrderKey, scope: ListScope) -> KeyType:
     """Returns the type of the values of a key."""
     if order.kind == "member":
-        return "number" if await _is_number(session, order.field, scope) else "text"
+        return (await _find_member_key(session, order, scope)).type
     key = find_run_key(order.field)
     return "number" if order.kind in {"series", "threshold"} or key is None else key.type
 
 
-async def list_page(session: Session, wanted: WantedPage) -> Listed:
+async def list_page(session: Session, request: WantedPage) -> Listed:
     """Returns the runs of a page."""
     few = None
-    if _needs_search(wanted):
-        few = await find_few(session, wanted.terms, wanted.scope)
+    if _needs_search(request):
+        few = await find_few(session, request.terms, request.scope)
         if few is not None and not few:
             return []
     if few is None:
-        first = wanted.orders[0]
-        if len(wanted.orders) == 1:
+        first = request.orders[0]
+        if len(request.orders) == 1:
             if first.kind in {"series", "threshold"}:
-                return await _list_by_statistic(session, wanted)
+                return await _list_by_statistic(session, request)
         # A threshold may have the name of a field.
         elif first.kind == "text" and first.field in _GROUPED:
-            listed = await _list_by_groups(session, wanted)
+            listed = await _list_by_groups(session, request)
             if listed is not None:
                 return listed
-    return await _sort(session, wanted, few)
+    return await _sort(session, request, few)
 
 
-def _needs_search(wanted: WantedPage) -> bool:
+def _needs_search(request: WantedPage) -> bool:
     """Returns whether few runs may fit terms that the index of the key does not hold."""
-    is_held = len(wanted.orders) == 1 and wanted.orders[0].kind == "series"
-    return any(not (is_held and is_about_setup(term)) for term in wanted.terms)
+    is_held = len(request.orders) == 1 and request.orders[0].kind == "series"
+    return any(not (is_held and is_about_setup(term)) for term in request.terms)
 
 
-async def _sort(session: Session, wanted: WantedPage, few: Sequence[str] | None) -> Listed:
+async def _sort(session: Session, request: WantedPage, few: Sequence[str] | None) -> Listed:
     """Returns the runs of a page by sorting all that fit, or in the order of an index of runs.
 
     Args:
         session: A session.
-        wanted: The page.
+        request: The page.
         few: IDs of the runs that fit; `None` where they are not known.
     """
-    scope = wanted.scope
+    scope = request.scope
     joins: list[tuple[Any, ColumnElement[bool]]] = []
-    keys = [await _find_key(session, order, scope, joins) for order in wanted.orders]
+    keys = [await _find_key(session, order, scope, joins) for order in request.orders]
     query: Select[Any] = select(RunRow.id, *label_keys(keys)).select_from(RunRow)
-    if any(order.kind == "text" and order.field in OF_EXPERIMENT for order in wanted.orders):
+    if any(order.kind == "text" and order.field in OF_EXPERIMENT for order in request.orders):
         query = query.join(ExperimentRow, _is_experiment_of_run())
     for rows, condition in joins:
         query = query.outerjoin(rows, condition)
@@ -135,8 +127,8 @@ async def _sort(session: Session, wanted: WantedPage, few: Sequence[str] | None)
     if few is not None:
         query = query.where(is_one_of(session, RunRow.id, few))
     else:
-        query = query.where(*build_run_conditions(wanted.terms, scope))
-    query = sort_page(query, keys, RunRow.id, after=wanted.after, limit=wanted.limit)
+        query = query.where(*build_run_conditions(request.terms, scope))
+    query = sort_page(query, keys, RunRow.id, after=request.after, limit=request.limit)
     return [(row[0], tuple(row[1:])) for row in await session.execute(query)]
 
 
@@ -150,15 +142,17 @@ async def _find_key(
     if order.kind in {"series", "threshold"}:
         key = _find_statistic_key(order, scope, joins)
     elif order.kind == "member":
-        is_number = await _is_number(session, order.field, scope)
-        key = build_member_key(
-            order.field, RunRow.project_id, RunRow.experiment_id, is_number=is_number
-        )
+        key = await _find_member_key(session, order, scope)
     else:
         field_key = find_run_key(order.field)
         assert field_key is not None
         key = field_key
     return replace(key, is_descending=order.is_descending)
+
+
+async def _find_member_key(session: Session, order: OrderKey, scope: ListScope) -> SortKey:
+    columns = RunRow.project_id, RunRow.experiment_id
+    return await find_member_key(session, order.field, scope, *columns)
 
 
 def _find_statistic_key(
@@ -182,14 +176,6 @@ def _is_experiment_of_run() -> ColumnElement[bool]:
     return (ExperimentRow.project_id == RunRow.project_id) & (
         ExperimentRow.id == RunRow.experiment_id
     )
-
-
-async def _is_number(session: Session, path: str, scope: ListScope) -> bool:
-    row = DefinitionMemberRow
-    query = select(row.number).where(
-        row.path == path, row.number.is_not(None), row.project_id.in_(scope.project_ids)
-    )
-    return (await session.scalar(query.limit(1))) is not None
 
 
 async def find_few(session: Session, terms: Sequence[Term], scope: ListScope) -> list[str] | None:
@@ -268,37 +254,37 @@ def _select_setups(terms: Sequence[Term], scope: ListScope) -> Select[int]:
     )
 
 
-async def _list_by_statistic(session: Session, wanted: WantedPage) -> Listed:
+async def _list_by_statistic(session: Session, request: WantedPage) -> Listed:
     """Returns the runs of a page in the order of an index of a statistic.
 
     The runs without the statistic follow all others.
     """
-    rows = find_rows(wanted.orders[0], wanted.scope)
+    rows = find_rows(request.orders[0], request.scope)
     listed: Listed = []
-    after = wanted.after
+    after = request.after
     if rows is not None and (after is None or after.values[0] is not None):
-        page = _select_with_statistic(session, rows, wanted)
+        page = _select_with_statistic(session, rows, request)
         listed = [(row[0], (row[1],)) for row in await session.execute(page)]
         after = None
-    if len(listed) > wanted.limit:
+    if len(listed) > request.limit:
         return listed
-    others = await session.scalars(_select_without_statistic(rows, wanted, after))
-    return [*listed, *((run_id, (None,)) for run_id in others)][: wanted.limit + 1]
+    others = await session.scalars(_select_without_statistic(rows, request, after))
+    return [*listed, *((run_id, (None,)) for run_id in others)][: request.limit + 1]
 
 
 def _select_with_statistic(
-    session: Session, rows: StatisticRows, wanted: WantedPage
+    session: Session, rows: StatisticRows, request: WantedPage
 ) -> Select[Any]:
     """Returns the query of the runs with the statistic."""
-    (order,), scope = wanted.orders, wanted.scope
+    (order,), scope = request.orders, request.scope
     if order.kind == "series":
-        partitions = _select_setups(wanted.terms, scope)
-        terms = [term for term in wanted.terms if not is_about_setup(term)]
+        partitions = _select_setups(request.terms, scope)
+        terms = [term for term in request.terms if not is_about_setup(term)]
     else:
         partitions = select(ThresholdRow.id).where(
             ThresholdRow.id.in_(scope.thresholds[order.field])
         )
-        terms = list(wanted.terms)
+        terms = list(request.terms)
     query: Select[Any] = select(rows.run_id, rows.value).where(
         rows.condition, rows.value.is_not(None)
     )
@@ -311,14 +297,14 @@ def _select_with_statistic(
     if session.get_bind().dialect.name == "sqlite":
         # SQLite stops reading a partition at the first row that sorts after a full page.
         query = query.where(rows.partition.in_(partitions))
-        return sort_page(query, [key], rows.run_id, after=wanted.after, limit=wanted.limit)
+        return sort_page(query, [key], rows.run_id, after=request.after, limit=request.limit)
     partition = partitions.subquery("partition")
     query = query.where(rows.partition == partition.c.id)
-    page = sort_page(query, [key], rows.run_id, after=wanted.after, limit=wanted.limit)
+    page = sort_page(query, [key], rows.run_id, after=request.after, limit=request.limit)
     first = page.lateral("first")
     key = replace(key, expression=first.c[rows.value.key])
     merged = select(first.c.run_id, key.expression).select_from(partition.join(first, true()))
-    return sort_page(merged, [key], first.c.run_id, after=None, limit=wanted.limit)
+    return sort_page(merged, [key], first.c.run_id, after=None, limit=request.limit)
 
 
 def _is_of_key(term: Term, order: OrderKey) -> bool:
@@ -328,62 +314,62 @@ def _is_of_key(term: Term, order: OrderKey) -> bool:
 
 
 def _select_without_statistic(
-    rows: StatisticRows | None, wanted: WantedPage, after: PageEnd | None
+    rows: StatisticRows | None, request: WantedPage, after: PageEnd | None
 ) -> Select[Any]:
     """Returns the query of the runs without the statistic."""
     query: Select[Any] = select(RunRow.id).where(
-        RunRow.project_id.in_(wanted.scope.project_ids),
-        *build_run_conditions(wanted.terms, wanted.scope),
+        RunRow.project_id.in_(request.scope.project_ids),
+        *build_run_conditions(request.terms, request.scope),
     )
     if rows is not None:
         query = query.where(
             ~exists().where(rows.run_id == RunRow.id, rows.condition, rows.value.is_not(None))
         )
-    key = SortKey(RunRow.id, "text", is_descending=wanted.orders[0].is_descending)
+    key = SortKey(RunRow.id, "text", is_descending=request.orders[0].is_descending)
     place = None if after is None else PageEnd((after.id,), after.id)
-    return sort_page(query, [key], RunRow.id, after=place, limit=wanted.limit)
+    return sort_page(query, [key], RunRow.id, after=place, limit=request.limit)
 
 
-async def _list_by_groups(session: Session, wanted: WantedPage) -> Listed | None:
+async def _list_by_groups(session: Session, request: WantedPage) -> Listed | None:
     """Returns the runs of a page, the runs of each value of the first key in the order of the rest.
 
     `None` if the page has runs of too many values.
     """
     listed: Listed = []
-    values = await _list_values(session, wanted)
+    values = await _list_values(session, request)
     for value in values[:_MAX_GROUPS]:
         part = replace(
-            wanted,
-            terms=[*wanted.terms, Term(wanted.orders[0].field, "text", "is", (value,), 0)],
-            orders=wanted.orders[1:],
-            after=_find_end(wanted, value),
-            limit=wanted.limit - len(listed),
+            request,
+            terms=[*request.terms, Term(request.orders[0].field, "text", "is", (value,), 0)],
+            orders=request.orders[1:],
+            after=_find_end(request, value),
+            limit=request.limit - len(listed),
         )
         rows = await list_page(session, part)
         listed += [(run_id, (value, *rest)) for run_id, rest in rows]
-        if len(listed) > wanted.limit:
+        if len(listed) > request.limit:
             return listed
     return listed if len(values) <= _MAX_GROUPS else None
 
 
-def _find_end(wanted: WantedPage, value: str) -> PageEnd | None:
+def _find_end(request: WantedPage, value: str) -> PageEnd | None:
     """Returns the end of the page before among the runs with a value of the first key."""
-    after = wanted.after
+    after = request.after
     if after is None or after.values[0] != value:
         return None
     return replace(after, values=after.values[1:])
 
 
-async def _list_values(session: Session, wanted: WantedPage) -> list[str]:
+async def _list_values(session: Session, request: WantedPage) -> list[str]:
     """Returns the values of the first key from that of the page before on, in order."""
-    first = wanted.orders[0]
+    first = request.orders[0]
     column = OF_EXPERIMENT[first.field]
     query: Select[Any] = select(column).where(
-        ExperimentRow.project_id.in_(wanted.scope.project_ids),
-        *build_experiment_conditions(filter(is_about_experiment, wanted.terms), wanted.scope),
+        ExperimentRow.project_id.in_(request.scope.project_ids),
+        *build_experiment_conditions(filter(is_about_experiment, request.terms), request.scope),
     )
-    if wanted.after is not None:
-        value = wanted.after.values[0]
+    if request.after is not None:
+        value = request.after.values[0]
         query = query.where(column <= value if first.is_descending else column >= value)
     order = column.desc() if first.is_descending else column.asc()
     return list(await session.scalars(query.distinct().order_by(order).limit(_MAX_GROUPS + 1)))

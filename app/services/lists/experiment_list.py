@@ -2,7 +2,7 @@
 
 from app.db.engine import Session
 from app.db.repositories import experiment_lists
-from app.db.repositories.list_sorting import read_place
+from app.db.repositories.keyset_pages import read_place
 from app.db.repositories.run_lists import WantedPage
 from app.domain.list_filters import ExperimentFilter
 from app.domain.paging import PageRequest, read_cursor_of_keys

@@ -13,7 +13,7 @@ from app.db.repositories import experiments as rows
 from app.db.repositories import jobs as job_rows
 from app.db.repositories import run_lists
 from app.db.repositories import workers as worker_rows
-from app.db.repositories.list_sorting import read_place
+from app.db.repositories.keyset_pages import read_place
 from app.db.repositories.run_lists import WantedPage
 from app.domain.errors import NotFoundError
 from app.domain.list_filters import RunFilter
