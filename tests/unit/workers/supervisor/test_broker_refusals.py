@@ -9,6 +9,7 @@ import redis
 from scripted_server import ScriptedServer
 from worker_bench import QUEUE, WorkerBench
 
+from tests.support.process_stack import find_free_port
 from tests.support.waiting import PATIENCE_SECONDS, wait_for
 
 pytestmark = pytest.mark.processes
@@ -73,7 +74,8 @@ def test_a_worker_starts_beside_a_broker_that_refuses(
 
 def test_a_worker_beside_a_cluster_waits_and_says_why(bench: WorkerBench) -> None:
     """Its queue and the table of its binding are on different nodes: Celery cannot use one."""
-    bench.start_broker("--cluster-enabled", "yes")
+    # Without a port of its own, the nodes' port is 10,000 higher, which may be more than there are.
+    bench.start_broker("--cluster-enabled", "yes", "--cluster-port", str(find_free_port()))
     worker = bench.start_worker()
     wait_for(lambda: has_reason(bench, "not served|is down"), lambda: bench.log("worker"))
     with redis.Redis(port=bench.port) as admin:
